@@ -1,0 +1,142 @@
+"""Every error runyard raises on purpose.
+
+RunyardError
+├── InvalidInput        what was given cannot be understood or is out of bounds
+│   └── Unsatisfiable   understood, but no site can ever do it
+├── Unauthorized        no token, or one that nobody knows
+├── Forbidden           a known token whose role does not allow this
+├── NotFound            no such run, site, file
+├── Conflict            the state of things does not allow it
+│   └── Stale           an agent spoke with an old incarnation
+├── TooLarge            a body over its limit
+├── DiskFull            the yard could not write
+├── ConfigError         a configuration file or variable is wrong
+├── HomeInUse           another process owns this home directory
+└── YardUnreachable     no answer from the yard
+
+An error crosses HTTP as `{"error": {"code", "message", "fix"}}` and the client rebuilds the same class from `code`.
+`message` is one sentence; `fix` names the next command or the right value, and may be empty.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RunyardError(Exception):
+    """Something went wrong in runyard."""
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "", fix: str = "") -> None:
+        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        self.fix = fix
+        super().__init__(self.message)
+
+    def to_json(self) -> dict[str, dict[str, str]]:
+        return {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
+
+
+class InvalidInput(RunyardError):
+    """The input is not valid."""
+
+    code = "invalid"
+    status = 400
+    exit_code = 2
+
+
+class Unsatisfiable(InvalidInput):
+    """No site can ever satisfy this request."""
+
+    code = "unsatisfiable"
+    status = 422
+
+
+class Unauthorized(RunyardError):
+    """This request carries no valid token."""
+
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(RunyardError):
+    """Your role does not allow this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class NotFound(RunyardError):
+    """There is no such thing."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(RunyardError):
+    """The current state does not allow this."""
+
+    code = "conflict"
+    status = 409
+
+
+class Stale(Conflict):
+    """A newer incarnation of this agent has taken over."""
+
+    code = "stale"
+
+
+class TooLarge(RunyardError):
+    """The request is too large."""
+
+    code = "too_large"
+    status = 413
+
+
+class DiskFull(RunyardError):
+    """The yard's disk is full; nothing was recorded."""
+
+    code = "disk_full"
+    status = 507
+
+
+class ConfigError(RunyardError):
+    """The configuration is not valid."""
+
+    code = "config"
+    exit_code = 2
+
+
+class HomeInUse(RunyardError):
+    """Another process is using this home directory."""
+
+    code = "home_in_use"
+
+
+class YardUnreachable(RunyardError):
+    """The yard does not answer."""
+
+    code = "unreachable"
+    status = 503
+    exit_code = 205
+
+
+def from_json(status: int, body: object) -> RunyardError:
+    """Rebuild the error that a server sent, or a plain one when the body is not ours."""
+    detail = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(detail, dict):
+        return RunyardError(f"the server answered {status} without an explanation")
+    kind = _by_code().get(str(detail.get("code")), RunyardError)
+    return kind(str(detail.get("message", "")), str(detail.get("fix", "")))
+
+
+def _by_code() -> dict[str, type[RunyardError]]:
+    found: dict[str, type[RunyardError]] = {}
+    todo: list[type[RunyardError]] = [RunyardError]
+    while todo:
+        kind = todo.pop()
+        found[kind.code] = kind
+        todo.extend(kind.__subclasses__())
+    return found

@@ -1,0 +1,1 @@
+"""What things are: runs, attempts, states, resources. No input or output happens here."""

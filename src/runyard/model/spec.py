@@ -1,0 +1,225 @@
+"""A run as it is handed in: one schema for YAML files, JSON over HTTP and Python keywords."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runyard import errors
+from runyard.model import fields, template, units
+from runyard.model.resources import Resources
+from runyard.model.states import FAILURES, Reason
+
+LONGEST_TEXT = 1 << 20  # bytes of one argument or value; Linux allows 128 KiB for one argument of execve
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RETRY_ON = (Reason.LOST, Reason.NODE_LOST, Reason.PREEMPTED)
+SIGNALS = ("TERM", "INT", "USR1", "USR2", "HUP")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retry:
+    """How often a run is tried again by itself, and after which endings."""
+
+    max: int = 0
+    on: tuple[Reason, ...] = RETRY_ON
+
+    @classmethod
+    def parse(cls, value: object) -> Retry:
+        if isinstance(value, int):
+            value = {"max": value}
+        given = fields.mapping(value, "retry", ("max", "on"))
+        on = given.get("on", list(RETRY_ON))
+        reasons = [fields.one_of(item, "retry.on", FAILURES) for item in ([on] if isinstance(on, str) else on)]
+        return cls(max=fields.integer(given.get("max", 1), "retry.max", 0, 100), on=tuple(map(Reason, reasons)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"max": self.max, "on": list(self.on)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """How a run is asked to stop before it is made to: the signal, and the seconds it gets."""
+
+    signal: str = "TERM"
+    grace: int = 10
+
+    @classmethod
+    def parse(cls, value: object) -> Stop:
+        given = fields.mapping(value, "stop", ("signal", "grace"))
+        name = str(given.get("signal", "TERM")).upper().removeprefix("SIG")
+        grace = given.get("grace", 10)
+        return cls(
+            signal=fields.one_of(name, "stop.signal", SIGNALS),
+            grace=0 if grace == 0 else fields.at_most(units.parse_duration(grace, "stop.grace"), "stop.grace", 86400),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"signal": self.signal, "grace": self.grace}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSpec:
+    """One run. Build it with `parse`, which checks everything that came from outside."""
+
+    command: list[str] | str  # an argument vector, or one text for /bin/sh -c
+    project: str = "default"
+    name: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None  # None: a fresh directory of the attempt
+    seed: int | None = None
+    resources: Resources = field(default_factory=Resources)
+    outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
+    split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
+    site: str | None = None  # None: any site that fits
+    priority: int = 0  # higher goes first
+    after: tuple[int, ...] = ()
+    retry: Retry = field(default_factory=Retry)
+    stop: Stop = field(default_factory=Stop)
+    tags: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    origin: dict[str, Any] = field(default_factory=dict)  # {host, env}: defaults where the run executes on that host
+
+    @classmethod
+    def parse(cls, value: object) -> RunSpec:
+        given = fields.mapping(value, "run", _PARSERS)
+        if not given.get("command"):
+            raise errors.InvalidInput("run: no command", "say what to run, such as: -- python train.py")
+        spec = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
+        spec.argv()
+        return spec
+
+    def argv(self) -> list[str]:
+        """The words to execute, parameters filled in; raises when a `{name}` has no parameter."""
+        return template.fill_command(self.command, self.params)
+
+    def to_json(self) -> dict[str, Any]:
+        """The shortest mapping that parses to the same spec."""
+        shown: dict[str, Any] = {}
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
+            if value != default:
+                shown[name] = _plain(value)
+        return shown
+
+    def evolve(self, **changes: Any) -> RunSpec:
+        return dataclasses.replace(self, **changes)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _command(value: object) -> list[str] | str:
+    if isinstance(value, str):
+        return fields.text(value, "command", LONGEST_TEXT)
+    words = fields.texts(value, "command", LONGEST_TEXT)
+    if not words or not words[0]:
+        raise errors.InvalidInput("command: the first word is empty", "name the program to run")
+    return words
+
+
+def name_text(value: object, where: str) -> str:
+    """A name that may become a part of a path or a label: letters, digits, dot, dash, underscore."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise errors.InvalidInput(
+            f"{where}: {value!r} is not a good name", "use up to 100 letters, digits, '.', '_', '-', starting with a letter or digit"
+        )
+    return value
+
+
+def _params(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise errors.InvalidInput("params: must be a mapping of names to values")
+    for key in value:
+        fields.text(key, "params", 200)
+    try:
+        text = json.dumps(value, allow_nan=True)
+    except (TypeError, ValueError) as error:
+        raise errors.InvalidInput(f"params: {error}", "use texts, numbers, true, false, null, lists and mappings") from None
+    fields.at_most(len(text), "params", LONGEST_TEXT)
+    return dict(value)
+
+
+def _env(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise errors.InvalidInput("env: must be a mapping of names to texts")
+    for key, item in value.items():
+        if not isinstance(key, str) or not VARIABLE.fullmatch(key):
+            raise errors.InvalidInput(f"env: {key!r} is not a variable name", "use letters, digits and '_'")
+        fields.text(item, f"env.{key}", LONGEST_TEXT, empty=True)
+    return dict(value)
+
+
+def _cwd(value: object) -> str:
+    path = fields.text(value, "cwd", 4096)
+    if not path.startswith("/"):
+        raise errors.InvalidInput(f"cwd: {path!r} is not an absolute path", "start it with /")
+    return path
+
+
+def _seed(value: object) -> int:
+    return fields.integer(value, "seed", 0, (1 << 63) - 1)
+
+
+def _globs(value: object) -> tuple[str, ...]:
+    globs = fields.texts(value, "outputs", 4096)
+    for glob in globs:
+        if glob.startswith("/") or ".." in glob.split("/"):
+            raise errors.InvalidInput(f"outputs: {glob!r} leads out of the output directory", "use a relative pattern")
+    return tuple(globs)
+
+
+def _after(value: object) -> tuple[int, ...]:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return tuple(dict.fromkeys(fields.integer(item, "after", 1, 1 << 62) for item in items))
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else fields.texts(value, "tags", 100)
+    return tuple(dict.fromkeys(name_text(item, "tags") for item in items))
+
+
+def _origin(value: object) -> dict[str, Any]:
+    given = fields.mapping(value, "origin", ("host", "env"))
+    return {"host": fields.text(given.get("host", ""), "origin.host", 300, empty=True), "env": _env(given.get("env", {}))}
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "command": _command,
+    "project": lambda value: name_text(value, "project"),
+    "name": lambda value: fields.text(value, "name", 200, empty=True),
+    "params": _params,
+    "env": _env,
+    "cwd": _cwd,
+    "seed": _seed,
+    "resources": Resources.parse,
+    "outputs": _globs,
+    "split_output": lambda value: fields.boolean(value, "split_output"),
+    "site": lambda value: name_text(value, "site"),
+    "priority": lambda value: fields.integer(value, "priority", -1000, 1000),
+    "after": _after,
+    "retry": Retry.parse,
+    "stop": Stop.parse,
+    "tags": _tags,
+    "idempotency_key": lambda value: fields.text(value, "idempotency_key", 200),
+    "origin": _origin,
+}
+
+_DEFAULTS: dict[str, Any] = {
+    item.name: (
+        None
+        if item.name == "command"
+        else item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
+    )
+    for item in dataclasses.fields(RunSpec)
+}
+
+

@@ -1,0 +1,165 @@
+"""What an agent and the yard say to each other. Each body is JSON by `to_json` and back by `from_json`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runyard.model.resources import Capacity, Resources
+from runyard.model.states import AttemptState
+
+RELAYED_FILES = ("log", "stdout", "stderr", "metrics.jsonl", "usage.jsonl")  # what comes back by offset
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptKey:
+    """Names one attempt for ever: the run's number and the attempt's, counted from 1."""
+
+    run: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.run}.{self.attempt}"
+
+    @classmethod
+    def from_text(cls, text: str) -> AttemptKey:
+        run, _, attempt = text.partition(".")
+        return cls(run=int(run), attempt=int(attempt))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hello:
+    """An agent introduces itself: `incarnation` rises with each start, and older ones are refused from then on."""
+
+    site: str
+    agent: str
+    node: str
+    boot_id: str
+    version: str
+    total: Capacity
+
+    def to_json(self) -> dict[str, Any]:
+        return {**_shallow(self), "total": self.total.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Hello:
+        return cls(**{**value, "total": Capacity.from_json(value["total"])})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """An attempt that now belongs to an agent, with everything needed to run it."""
+
+    key: AttemptKey
+    batch: str  # the unique name of its batch
+    position: int  # its index in the batch, from 1
+    spec: dict[str, Any]  # RunSpec.to_json()
+    argv: list[str]
+    resources: Resources
+    state: AttemptState = AttemptState.CLAIMED  # further on when an agent adopts what it had before
+
+    def to_json(self) -> dict[str, Any]:
+        return {**_shallow(self), "key": str(self.key), "resources": self.resources.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Claim:
+        return cls(
+            **{
+                **value,
+                "key": AttemptKey.from_text(value["key"]),
+                "resources": Resources(**value["resources"]),
+                "state": AttemptState(value["state"]),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What an agent saw of one attempt. Repeating a report is harmless."""
+
+    key: AttemptKey
+    state: AttemptState
+    node: str | None = None
+    detail: str | None = None  # one line for people: "pending in Slurm: Priority"
+    granted: dict[str, Any] | None = None  # {cpus, memory, gpus: [uuid]}
+    native_id: str | None = None
+    started_at: float | None = None  # by the node's clock: shown, never compared
+    record: dict[str, Any] | None = None  # the exit record (status.json) of an attempt that left one
+    gone: str | None = None  # without a record: how we know that nothing of it runs any more
+    outputs: list[dict[str, Any]] = field(default_factory=list)  # [{path, size, digest, mode}]
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {name: value for name, value in _shallow(self).items() if value not in (None, [])}
+        return {**shown, "key": str(self.key)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Report:
+        key = AttemptKey.from_text(value["key"])
+        return cls(**{**value, "key": key, "state": AttemptState(value["state"])})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncRequest:
+    """One round: what happened, and what could be taken."""
+
+    site: str
+    agent: str
+    incarnation: int
+    free: Capacity
+    ahead: int = 0  # how many more to take beyond the free slots, to start the moment one is free
+    reports: list[Report] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        reports = [report.to_json() for report in self.reports]
+        return {**_shallow(self), "free": self.free.to_json(), "reports": reports}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SyncRequest:
+        reports = [Report.from_json(report) for report in value.get("reports", ())]
+        return cls(**{**value, "free": Capacity.from_json(value["free"]), "reports": reports})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StopOrder:
+    """The wish to end an attempt. It is repeated on every sync until the attempt is settled."""
+
+    key: AttemptKey
+    reason: str  # Reason.USER, or "superseded" for an attempt the yard has given up
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": str(self.key), "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StopOrder:
+        return cls(key=AttemptKey.from_text(value["key"]), reason=value["reason"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncResponse:
+    claims: list[Claim] = field(default_factory=list)
+    stops: list[StopOrder] = field(default_factory=list)
+    settled: list[AttemptKey] = field(default_factory=list)  # reports of endings that are committed
+    more: bool = False  # runs are waiting that would fit: sync again when slots are free
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "claims": [claim.to_json() for claim in self.claims],
+            "stops": [stop.to_json() for stop in self.stops],
+            "settled": [str(key) for key in self.settled],
+            "more": self.more,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SyncResponse:
+        return cls(
+            claims=[Claim.from_json(claim) for claim in value["claims"]],
+            stops=[StopOrder.from_json(stop) for stop in value["stops"]],
+            settled=[AttemptKey.from_text(key) for key in value["settled"]],
+            more=value["more"],
+        )
+
+
+def _shallow(value: Any) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}

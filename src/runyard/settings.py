@@ -1,0 +1,129 @@
+"""Settings of a yard and its embedded site: the defaults, `<home>/config.toml`, then RUNYARD_* variables.
+
+Read once at start. Every field's description is printed by `runyard doctor --settings` and in docs/reference/settings.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runyard import errors
+from runyard.model import fields, units
+
+
+def _setting(default: Any, description: str) -> Any:
+    metadata = {"description": description}
+    if isinstance(default, (list, dict)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    home: Path = field(metadata={"description": "The directory that holds everything of this yard"})
+    host: str = _setting("127.0.0.1", "Address to listen on")
+    port: int = _setting(9090, "Port to listen on; 0 takes any free one")
+    allowed_hosts: list[str] = _setting([], "Further values of the Host header to accept, besides the loopback names")
+    store: str = _setting("", "postgresql:// address of the store; empty means the SQLite file in the home directory")
+    cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
+    memory: int = _setting(0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's")
+    gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
+    python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
+    network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
+    lease: int = _setting(60, "Seconds after which a silent agent counts as unreachable")
+    lost_after: int = _setting(86400, "Seconds after which runs of an unreachable agent end as lost")
+    body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
+    log_level: str = _setting("info", "debug, info, warning or error")
+
+    @property
+    def database(self) -> Path:
+        return self.home / "yard.db"
+
+    @property
+    def store_url(self) -> str:
+        return self.store or f"sqlite:///{self.database}"
+
+    @property
+    def token_file(self) -> Path:
+        return self.home / "token"
+
+    @property
+    def address_file(self) -> Path:
+        """Where a running yard leaves its url, pid and version for clients of the same home."""
+        return self.home / "yard.json"
+
+    def site_dir(self, site: str) -> Path:
+        return self.home / "sites" / site
+
+
+def load(home: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of one home; raises ConfigError with the file and the fix."""
+    place = find_home(home, environ)
+    return Settings(home=place, **{**_from_file(place / "config.toml"), **_from_environ(environ)})
+
+
+def find_home(home: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    chosen = home or environ.get("RUNYARD_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("runyard", appauthor=False))
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise errors.ConfigError(f"{path} cannot be read: {error}", "correct that line, or move the file away") from None
+    except OSError as error:
+        raise errors.ConfigError(f"{path} cannot be read: {error.strerror}", "check who owns it") from None
+    return {name: _clean(name, value, str(path)) for name, value in given.items()}
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Only what a person sets for one command: the rest belongs into the file."""
+    found = {}
+    for name in ("port", "host", "store", "cpus", "memory", "python", "network_home", "log_level"):
+        variable = f"RUNYARD_{name.upper()}"
+        if environ.get(variable):
+            value: Any = environ[variable]
+            found[name] = _clean(name, int(value) if value.isdigit() else value, variable)
+    return found
+
+
+_TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
+
+
+def _clean(name: str, value: Any, where: str) -> Any:
+    try:
+        fields.one_of(name, "setting", _TYPES)
+        return _checked(name, value)
+    except errors.InvalidInput as error:
+        raise errors.ConfigError(f"{where}: {error.message}", error.fix) from None
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == "port":
+        return fields.integer(value, name, 0, 65535)
+    if name in ("memory", "body_limit") and value != 0:
+        return units.parse_size(value, name)
+    if name in ("lease", "lost_after"):
+        return units.parse_duration(value, name)
+    if name == "network_home":
+        return fields.one_of(value, name, ("auto", "yes", "no"))
+    if name == "log_level":
+        return fields.one_of(value, name, ("debug", "info", "warning", "error"))
+    if _TYPES[name] == "int":
+        return fields.integer(value, name, 0, 1 << 60)
+    if _TYPES[name] == "list[str]":
+        return fields.texts(value, name, 1000)
+    return fields.text(value, name, 4096, empty=True)
