@@ -1,6 +1,6 @@
 """Settings of a yard and its embedded site: the defaults, `<home>/config.toml`, then RUNYARD_* variables.
 
-Read once at start. Every field's description is printed by `runyard doctor --settings` and in docs/reference/settings.md.
+Read once at start. docs/reference/settings.md is made from the descriptions of the fields.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Settings:
     allowed_hosts: list[str] = _setting([], "Further values of the Host header to accept, besides the loopback names")
     store: str = _setting("", "postgresql:// address of the store; empty means the SQLite file in the home directory")
     cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
-    memory: int = _setting(0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's")
+    memory: int = _setting(
+        0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
+    )
     gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
     python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
     network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
@@ -83,7 +85,9 @@ def _from_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise errors.ConfigError(f"{path} cannot be read: {error}", "correct that line, or move the file away") from None
+        raise errors.ConfigError(
+            f"{path} cannot be read: {error}", "correct that line, or move the file away"
+        ) from None
     except OSError as error:
         raise errors.ConfigError(f"{path} cannot be read: {error.strerror}", "check who owns it") from None
     return {name: _clean(name, value, str(path)) for name, value in given.items()}

@@ -130,7 +130,8 @@ def name_text(value: object, where: str) -> str:
     """A name that may become a part of a path or a label: letters, digits, dot, dash, underscore."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise errors.InvalidInput(
-            f"{where}: {value!r} is not a good name", "use up to 100 letters, digits, '.', '_', '-', starting with a letter or digit"
+            f"{where}: {value!r} is not a good name",
+            "use up to 100 letters, digits, '.', '_', '-', starting with a letter or digit",
         )
     return value
 
@@ -143,7 +144,9 @@ def _params(value: object) -> dict[str, Any]:
     try:
         text = json.dumps(value, allow_nan=True)
     except (TypeError, ValueError) as error:
-        raise errors.InvalidInput(f"params: {error}", "use texts, numbers, true, false, null, lists and mappings") from None
+        raise errors.InvalidInput(
+            f"params: {error}", "use texts, numbers, true, false, null, lists and mappings"
+        ) from None
     fields.at_most(len(text), "params", LONGEST_TEXT)
     return dict(value)
 
@@ -189,7 +192,10 @@ def _tags(value: object) -> tuple[str, ...]:
 
 def _origin(value: object) -> dict[str, Any]:
     given = fields.mapping(value, "origin", ("host", "env"))
-    return {"host": fields.text(given.get("host", ""), "origin.host", 300, empty=True), "env": _env(given.get("env", {}))}
+    return {
+        "host": fields.text(given.get("host", ""), "origin.host", 300, empty=True),
+        "env": _env(given.get("env", {})),
+    }
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
@@ -217,9 +223,9 @@ _DEFAULTS: dict[str, Any] = {
     item.name: (
         None
         if item.name == "command"
-        else item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
+        else item.default_factory()
+        if item.default_factory is not dataclasses.MISSING
+        else item.default
     )
     for item in dataclasses.fields(RunSpec)
 }
-
-

@@ -30,7 +30,9 @@ def _fill(text: str, params: Mapping[str, Any], quote: Callable[[str], str]) -> 
         if token in ("{{", "}}"):
             return token[0]
         if match[1] is None:
-            raise errors.InvalidInput(f"command: a lone {token!r} in {text!r}", f"write {token * 2} for a literal brace")
+            raise errors.InvalidInput(
+                f"command: a lone {token!r} in {text!r}", f"write {token * 2} for a literal brace"
+            )
         return quote(show_value(_look_up(match[1], params)))
 
     return _TOKEN.sub(replace, text)

@@ -1,0 +1,57 @@
+# `make help` lists the targets. Everything is installed into .venv; nothing else is touched.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two stamps: a newcomer's `make demo` need not wait for the test tools.
+DEMO := $(VENV)/.installed-demo
+DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test labs check format docs bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(DEV)  ## make .venv with runyard and everything its tests need
+
+$(DEMO): pyproject.toml scripts/make-venv
+	@sh scripts/make-venv "$(PYTHON)" "$(VENV)"
+	@$(PIP) '.[demo]'
+	@touch $(DEMO)
+
+$(DEV): pyproject.toml scripts/make-venv
+	@sh scripts/make-venv "$(PYTHON)" "$(VENV)"
+	@$(PIP) '.[dev,postgres,demo]'
+	@touch $(DEMO) $(DEV)
+
+demo: $(DEMO)  ## start a yard, train a small model eight times, show the best
+	@$(BIN)/python examples/demo.py
+
+test: install labs check  ## everything: checks, unit, integration and acceptance tests
+	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+labs:  ## the programs that the tests talk to, by apt-get when root
+	@sh scripts/install-labs
+
+check: install  ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: install  ## put the code into shape
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+docs: install  ## write the generated reference pages anew
+	@$(BIN)/python scripts/write_settings_page.py
+
+bench: install labs  ## measure runyard against the plain alternatives
+	@$(BIN)/python -m bench $(ARGS)
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

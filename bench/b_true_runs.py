@@ -1,0 +1,27 @@
+"""(b) 1,000 runs of `/bin/true` through two slots: what runyard itself costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import short_runs
+from bench.harness import Result
+
+
+def measure(place: Path) -> Iterator[Result]:
+    rate = short_runs.rates(place, ["/bin/true"], repetitions=3)
+    for against, target, met in (
+        ("parallel", "at least 100 runs/s", rate["runyard"] >= 100),
+        ("xargs", "", None),
+    ):
+        yield Result(
+            letter="b",
+            what="1,000 runs of `/bin/true`, 2 slots",
+            value=rate["runyard"],
+            against=f"{against} with 2 at a time",
+            alternative=rate[against],
+            unit="runs/s",
+            target=target,
+            met=met,
+        )

@@ -1,0 +1,40 @@
+"""Shared by (a) and (b): many short commands through two slots, by runyard, xargs and GNU parallel."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+from bench import harness
+from tests.labs.yard import Yard
+
+COUNT = 1000
+SLOTS = 2
+
+
+def rates(place: Path, command: list[str], repetitions: int) -> dict[str, float]:
+    """Commands per second of each."""
+    words = shlex.join(command)
+    with harness.yard(place, cpus=SLOTS) as yard:
+        return harness.interleaved(
+            repetitions,
+            {
+                "runyard": lambda: COUNT / by_runyard(yard, command),
+                "xargs": lambda: COUNT / harness.seconds(f"seq {COUNT} | xargs -P{SLOTS} -n1 {words}"),
+                "parallel": lambda: COUNT / harness.seconds(f"seq {COUNT} | parallel --will-cite -j{SLOTS} {words}"),
+            },
+        )
+
+
+def by_runyard(yard: Yard, command: list[str]) -> float:
+    """From the call that submits all to the moment when all are recorded as succeeded."""
+    client = yard.client()
+    before = client.health()["runs"].get("succeeded", 0)
+    begin = time.perf_counter()
+    client.submit_many([{"command": command, "cwd": "/"} for _ in range(COUNT)])
+    while (counts := client.health()["runs"]).get("succeeded", 0) < before + COUNT:
+        if counts.get("failed") or counts.get("cancelled"):
+            raise SystemExit(f"some runs did not succeed: {counts}")
+        time.sleep(0.02)
+    return time.perf_counter() - begin

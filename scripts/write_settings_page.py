@@ -1,0 +1,67 @@
+"""Writes docs/reference/settings.md from the descriptions in runyard.settings. `make docs` runs it; a test compares."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from runyard import settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
+
+INTRODUCTION = """\
+# Settings
+
+<!-- Written by scripts/write_settings_page.py from src/runyard/settings.py: change it there, then run `make docs`. -->
+
+A yard reads its settings once, when it starts: the defaults below, then `config.toml` in its home directory, then the
+environment. The file is plain TOML with the names of this table:
+
+    port = 9191
+    memory = "64G"
+    allowed_hosts = ["yard.lab.example"]
+
+An unknown name or a wrong value stops the start with a sentence that names the file and the nearest good name.
+
+| setting | default | variable | meaning |
+|---|---|---|---|
+"""
+
+CLIENT = """
+## Variables for clients
+
+| variable | meaning |
+|---|---|
+| `RUNYARD_HOME` | the home directory; the default is the platform's data directory, on Linux `~/.local/share/runyard` |
+| `RUNYARD_URL` | speak to the yard at this address instead of the one of the home directory |
+| `RUNYARD_TOKEN` | the token to send; the default is the one in the home directory |
+"""
+
+
+class _Asked(dict[str, str]):
+    """An empty environment that remembers which variables were looked for."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self[key] = ""
+        return default
+
+
+def page() -> str:
+    asked = _Asked()
+    settings.load("/nonexistent", asked)
+    rows = [_row(item, asked) for item in dataclasses.fields(settings.Settings) if item.name != "home"]
+    return INTRODUCTION + "".join(rows) + CLIENT
+
+
+def _row(item: dataclasses.Field[Any], asked: _Asked) -> str:
+    default = item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
+    shown = "" if default in ("", []) else f"`{default}`"
+    variable = f"RUNYARD_{item.name.upper()}"
+    named = f"`{variable}`" if variable in asked else ""
+    return f"| `{item.name}` | {shown} | {named} | {item.metadata['description']} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE}")

@@ -1,0 +1,1 @@
+"""The site's loop: claim, stage, start, watch, relay."""

@@ -1,0 +1,95 @@
+"""The environment of a run: complete, and the same on every start."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runyard import machine
+from runyard.model.resources import Capacity
+from runyard.model.spec import RunSpec
+from runyard.model.wire import AttemptKey
+
+INHERITED = re.compile(
+    r"HOME|USER|LOGNAME|SHELL|PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH"
+    r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(?i:(http|https|ftp|all|no)_proxy)"
+)
+THREADS = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+RESERVED = frozenset(
+    {
+        "RUNYARD_RUN_ID", "RUNYARD_ATTEMPT", "RUNYARD_PARAMS", "RUNYARD_INDEX", "RUNYARD_SEED", "RUNYARD_RESUME",
+        "RUNYARD_PROJECT", "RUNYARD_TAG",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paths:
+    """The directories that a run is told about."""
+
+    cwd: str
+    params: str
+    outputs: str
+    checkpoints: str
+
+
+def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a run gets from its agent: an allow-list, because the agent's own variables may hold secrets."""
+    return {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
+
+
+def build(
+    spec: RunSpec, key: AttemptKey, position: int, paths: Paths, gpus: tuple[str, ...], site: Capacity,
+    base: Mapping[str, str],
+) -> dict[str, str]:  # fmt: skip
+    """From weak to strong: the agent's, the submitter's on the same machine, runyard's, what the spec asks for."""
+    complete = {**base, **_of_origin(spec), **_of_runyard(spec, key, position, paths), **_of_gpus(gpus, site)}
+    if not site.gpus:
+        complete.pop("CUDA_VISIBLE_DEVICES", None)
+    complete.update((name, value) for name, value in spec.env.items() if name not in RESERVED)
+    complete["PWD"] = paths.cwd
+    if key.attempt > 1 and _has_entries(resolve(complete["CHECKPOINT_DIR"], paths.cwd)):
+        complete["RUNYARD_RESUME"] = "1"
+    return complete
+
+
+def resolve(path: str, cwd: str) -> str:
+    """A directory that the user named, as the user's process will understand it."""
+    return os.path.normpath(os.path.join(cwd, path))
+
+
+def _of_origin(spec: RunSpec) -> dict[str, str]:
+    if spec.origin.get("host") != machine.host_id():
+        return {}
+    return {name: value for name, value in spec.origin["env"].items() if not name.startswith("RUNYARD_")}
+
+
+def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> dict[str, str]:
+    found = {
+        "RUNYARD_RUN_ID": str(key.run),
+        "RUNYARD_ATTEMPT": str(key.attempt),
+        "RUNYARD_PROJECT": spec.project,
+        "RUNYARD_INDEX": str(position),
+        "RUNYARD_PARAMS": paths.params,
+        "OUTPUT_DIR": paths.outputs,
+        "CHECKPOINT_DIR": paths.checkpoints,
+        **dict.fromkeys(THREADS, str(spec.resources.cpus)),
+    }
+    return found if spec.seed is None else {**found, "RUNYARD_SEED": str(spec.seed)}
+
+
+def _of_gpus(gpus: tuple[str, ...], site: Capacity) -> dict[str, str]:
+    """A run that asked for no GPU must not find those of others."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if site.gpus else {}
+
+
+def _has_entries(directory: str) -> bool:
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False

@@ -1,0 +1,75 @@
+"""The slots of a site: who holds which cpus, memory and GPUs. A run never starts without its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.model.resources import Capacity, Resources
+from runyard.model.wire import AttemptKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """What one attempt holds."""
+
+    resources: Resources
+    gpus: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cpus": self.resources.cpus, "memory": self.resources.memory, "gpus": list(self.gpus)}
+
+
+class Slots:
+    def __init__(self, total: Capacity) -> None:
+        self.total = total
+        self.free = total
+        self._held: dict[AttemptKey, Grant] = {}
+
+    def ever_fits(self, asked: Resources) -> bool:
+        return not self.total.shortages(asked)
+
+    def take(self, key: AttemptKey, asked: Resources, prefer: Iterable[str] = ()) -> Grant | None:
+        """Slots for this attempt, or None while they are not free. `prefer` names GPUs to choose if possible."""
+        if self.free.shortages(asked):
+            return None
+        wanted = set(prefer)
+        suitable = sorted(self.free.suitable(asked), key=lambda gpu: gpu.uuid not in wanted)
+        grant = Grant(resources=asked, gpus=tuple(gpu.uuid for gpu in suitable[: asked.gpus]))
+        self._hold(key, grant)
+        return grant
+
+    def occupy(self, key: AttemptKey, asked: Resources, gpus: Iterable[str]) -> Grant:
+        """Note what an adopted attempt holds already, even where the site has become smaller than that."""
+        grant = Grant(resources=asked, gpus=tuple(gpus))
+        self._hold(key, grant)
+        return grant
+
+    def release(self, key: AttemptKey) -> None:
+        if self._held.pop(key, None) is not None:
+            self.free = self._recount()
+
+    def to_announce(self, waiting: Iterable[Resources]) -> Capacity:
+        """What the yard may fill: free slots less those for attempts that wait here already, in their order.
+
+        While one of them does not fit, nothing is announced: small runs would overtake it for ever.
+        """
+        free = self.free
+        for asked in waiting:
+            if free.shortages(asked):
+                return Capacity(cpus=0, memory=0)
+            free = free.minus(asked)
+        return Capacity(cpus=max(0, free.cpus), memory=max(0, free.memory), gpus=free.gpus)
+
+    def _hold(self, key: AttemptKey, grant: Grant) -> None:
+        if key in self._held:
+            raise AssertionError(f"attempt {key} holds slots already")
+        self._held[key] = grant
+        self.free = self.free.minus(grant.resources, grant.gpus)
+
+    def _recount(self) -> Capacity:
+        free = self.total
+        for grant in self._held.values():
+            free = free.minus(grant.resources, grant.gpus)
+        return free

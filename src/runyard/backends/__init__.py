@@ -1,0 +1,1 @@
+"""Ways to have attempts executed: what a site's agent submits to."""

@@ -1,0 +1,122 @@
+"""The contract of a backend: four verbs, and promises about when they may be repeated."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runyard.hosts.base import Host
+from runyard.model.resources import Resources
+from runyard.model.wire import AttemptKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One attempt as a backend knows it. Its identity is (batch, index): native ids can be reused."""
+
+    key: AttemptKey
+    directory: str  # absolute; holds spec.json before the job is submitted
+    tag: str  # in the environment of every process of it; empty when unknown
+    batch: str
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Jobs with equal resources that are submitted at once."""
+
+    name: str
+    resources: Resources
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A job that could not be handed over. `final`: trying again cannot help."""
+
+    key: AttemptKey
+    text: str
+    final: bool = False
+
+
+class Presence(enum.StrEnum):
+    """What a backend can say about a job."""
+
+    ABSENT = "absent"  # it has not begun, and nothing is under way that could begin it
+    PENDING = "pending"  # accepted; waits in the backend's own queue
+    ALIVE = "alive"  # it has begun, and something of it runs
+    GONE = "gone"  # it has begun, and it is proven that nothing of it runs any more
+    UNKNOWN = "unknown"  # no trustworthy answer; never a reason to act
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sighting:
+    presence: Presence
+    text: str = ""  # one line for people: why it waits, or how we know that it is gone
+    native_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """The wish to end a job: its stop signal, then after `grace` seconds SIGKILL to the whole tree."""
+
+    job: Job
+    reason: str
+    grace: float
+
+
+class Backend(abc.ABC):
+    """Has attempts executed. It knows run directories and nothing of logs, metrics, outputs or the yard.
+
+    Promises, which `runyard.testing.backend_contract` checks:
+
+    - Nothing is remembered that matters: after a restart, a fresh backend on the same directory does the same.
+    - Every verb may be repeated. A job never executes its command twice, because `started` is made only once.
+    - Each verb costs a number of round trips that does not grow with the number of jobs.
+    - GONE is said only with proof, and a job's remains are ended before it is said: after it, no process of the job lives.
+    - A job that was stopped before it began never begins. It leaves an exit record that says `stopped`.
+    - Doubt is UNKNOWN. A verb raises only for a site that cannot be used at all (ConfigError).
+    - One thread calls the verbs.
+    """
+
+    host: Host
+
+    @classmethod
+    @abc.abstractmethod
+    def build(cls, directory: Path, options: Mapping[str, Any]) -> Backend:
+        """The backend of the site in this directory; raises ConfigError for options it cannot honour."""
+
+    @abc.abstractmethod
+    def submit(self, batch: Batch) -> list[Refusal]:
+        """Hand the jobs over; those it could not hand over come back."""
+
+    @abc.abstractmethod
+    def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
+        """What is known of each of these jobs, with one question for all."""
+
+    @abc.abstractmethod
+    def cancel(self, stops: Sequence[Stop]) -> None:
+        """Work towards the end of these jobs; called again and again until they are gone."""
+
+    @abc.abstractmethod
+    def explain(self, job: Job) -> str:
+        """For a person who asks why: one sentence about one job, at whatever cost."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to release)
+        """Release what is held open. Jobs go on."""
+
+
+class Notifier(abc.ABC):
+    """The optional power to say at once that something ended. Notices are hints: losing them costs time, nothing else."""
+
+    @abc.abstractmethod
+    def wake_fds(self) -> list[int]:
+        """File descriptors that become readable when there are notices."""
+
+    @abc.abstractmethod
+    def notices(self) -> set[str]:
+        """Directories of jobs that may have ended since the last call. Never blocks."""

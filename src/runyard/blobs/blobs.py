@@ -1,0 +1,101 @@
+"""Files named by what is in them: `sha256:<hex>`, the same digest that `sha256sum` prints."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from runyard import errors
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+CHUNK = 1 << 20
+
+
+def check_digest(text: str) -> str:
+    """The digest itself; anything else is refused before it could become a path."""
+    if not _DIGEST.fullmatch(text):
+        raise errors.InvalidInput(f"{text[:80]!r} is not a digest", "it looks like sha256: and 64 hexadecimal digits")
+    return text
+
+
+class Blobs:
+    """A file appears under its digest complete and checked, or not at all."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._incoming = root / "incoming"
+        self._incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def path(self, digest: str) -> Path:
+        name = check_digest(digest).removeprefix("sha256:")
+        return self._root / name[:2] / name[2:]
+
+    def has(self, digest: str) -> bool:
+        return self.path(digest).is_file()
+
+    def open(self, digest: str) -> BinaryIO:
+        try:
+            return self.path(digest).open("rb")
+        except FileNotFoundError:
+            raise errors.NotFound(f"there is no blob {digest}") from None
+
+    def put(self, digest: str, chunks: Iterable[bytes]) -> None:
+        """Store what the chunks hold. A wrong digest leaves no trace."""
+        writer = self.writer(digest)
+        try:
+            for chunk in chunks:
+                writer.write(chunk)
+        except BaseException:
+            writer.discard()
+            raise
+        writer.commit()
+
+    def adopt(self, digest: str, path: Path, *, link: bool) -> None:
+        """Take a local file whose digest was just computed: by hard link where that is allowed and works."""
+        target = self.path(digest)
+        if target.exists():
+            return
+        target.parent.mkdir(exist_ok=True, mode=0o700)
+        if link:
+            with contextlib.suppress(OSError):
+                os.link(path, target)
+                return
+        with path.open("rb") as source:
+            self.put(digest, iter(lambda: source.read(CHUNK), b""))
+
+    def writer(self, digest: str) -> BlobWriter:
+        """For bytes that arrive piece by piece: write(), then commit() or discard()."""
+        return BlobWriter(self.path(digest), self._incoming, digest)
+
+
+class BlobWriter:
+    def __init__(self, target: Path, incoming: Path, digest: str) -> None:
+        self._target, self._digest = target, digest
+        self._file = tempfile.NamedTemporaryFile(dir=incoming, delete=False)  # noqa: SIM115 - commit or discard closes it
+        self._seen = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self._seen.update(data)
+        self._file.write(data)
+
+    def commit(self) -> None:
+        found = f"sha256:{self._seen.hexdigest()}"
+        if found != self._digest:
+            self.discard()
+            raise errors.InvalidInput(f"the bytes have the digest {found}, not {self._digest}")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._target.parent.mkdir(exist_ok=True, mode=0o700)
+        os.replace(self._file.name, self._target)
+        self._file.close()
+
+    def discard(self) -> None:
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._file.name)

@@ -1,0 +1,1 @@
+"""Delivers, does not remember: hints that there may be work or news."""

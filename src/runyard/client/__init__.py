@@ -1,0 +1,8 @@
+"""Speaking to a yard from Python: few imports, no server code, works where only a client is installed."""
+
+from __future__ import annotations
+
+from runyard.client.client import Client
+from runyard.client.run import Output, Run
+
+__all__ = ["Client", "Output", "Run"]

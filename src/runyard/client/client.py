@@ -1,0 +1,214 @@
+"""The yard, from Python:
+
+    from runyard import Client
+
+    run = Client().submit(["python", "train.py", "--lr", "{lr}"], params={"lr": 0.1}, resources={"cpus": 2})
+    run.wait()
+    print(run.state, run.logs(), run.outputs())
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from runyard.client import locate, origin
+from runyard.client.run import Run
+from runyard.client.transport import NotConnected, Stream, Transport
+
+PAGE = 500
+MOST_IDS_AT_ONCE = 1000  # in one question: the ids travel in its address
+T = TypeVar("T")
+
+
+def say_on_stderr(message: str) -> None:
+    print(f"runyard: {message}", file=sys.stderr)
+
+
+class Client:
+    """Speaks to one yard. Threads may share it; nothing is contacted before the first call.
+
+    `url` and `token` come from the arguments, RUNYARD_URL and RUNYARD_TOKEN, or the files of the home directory. When
+    no yard runs for that home, `start` starts one in the background and tells `notify`; never when an address was
+    given. Every failure is a runyard.RunyardError.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: Path | str | None = None,
+        start: bool = True,
+        notify: Callable[[str], None] = say_on_stderr,
+    ) -> None:
+        self._finder = locate.Finder.build(url, token, home, start, notify)
+        self._lock = threading.Lock()
+        self._transport: Transport | None = None
+
+    def submit(self, command: Sequence[str] | str | None = None, *, wait: bool = False, **spec: Any) -> Run:
+        """Hand in one run; returns when the yard has it on disk. `command` is a list of words, or a text for the shell."""
+        if command is not None:
+            spec["command"] = command if isinstance(command, str) else list(command)
+        repeatable = bool(spec.get("idempotency_key"))
+        run = Run(self, self.call("POST", "/runs", origin.complete(spec), repeatable=repeatable))
+        return run.wait() if wait else run
+
+    def submit_many(self, specs: Iterable[Mapping[str, Any]]) -> list[Run]:
+        """Hand in many runs in one call: all of them, or none."""
+        runs = [origin.complete(spec) for spec in specs]
+        if not runs:
+            return []
+        repeatable = all(run.get("idempotency_key") for run in runs)
+        answer = self.call("POST", "/runs", {"runs": runs}, repeatable=repeatable)
+        return [Run(self, {"id": number}) for number in answer["ids"]]
+
+    def plan(self, **spec: Any) -> dict[str, Any]:
+        """What would run and where; nothing is stored."""
+        planned: dict[str, Any] = self.call("POST", "/plan", origin.complete(spec), repeatable=True)
+        return planned
+
+    def run(self, id: int) -> Run:
+        return Run(self, self.call("GET", f"/runs/{id}"))
+
+    def last(self) -> Run:
+        """Your newest run."""
+        return Run(self, self.call("GET", "/runs/last"))
+
+    def runs(self, *, limit: int = 50, **filters: Any) -> list[Run]:
+        """The newest runs that match: state, project, owner, site, tag, name, ids, before."""
+        found = []
+        for run in self.iter_runs(page=min(limit, PAGE), **filters):
+            found.append(run)
+            if len(found) >= limit:
+                break
+        return found
+
+    def iter_runs(self, *, page: int = PAGE, before: int | None = None, **filters: Any) -> Iterator[Run]:
+        """All runs that match, newest first, page by page."""
+        query = {name: _listed(value) for name, value in filters.items()}
+        while True:
+            answer = self.call("GET", "/runs", query={**query, "limit": page, "before": before})
+            yield from (Run(self, data) for data in answer["runs"])
+            before = answer["next"]
+            if before is None:
+                return
+
+    def runs_by_id(self, ids: Iterable[int]) -> dict[int, Run]:
+        """Those of the named runs that exist."""
+        found = {}
+        numbers = list(ids)
+        for start in range(0, len(numbers), PAGE):
+            for run in self.iter_runs(ids=numbers[start : start + PAGE]):
+                found[run.id] = run
+        return found
+
+    def cancel(self, ids: Iterable[int]) -> dict[int, Run | Exception]:
+        """Wish for the end of these runs; for each id the run, or the error."""
+        return self._change("cancel", ids)
+
+    def retry(self, ids: Iterable[int]) -> dict[int, Run | Exception]:
+        """Queue ended runs again; for each id the run, or the error."""
+        return self._change("retry", ids)
+
+    def iter_events(self, id: int, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Everything that happened to a run, oldest first."""
+        while True:
+            answer = self.call("GET", f"/runs/{id}/events", query={"after": after})
+            yield from answer["events"]
+            if not answer["events"] or answer["next"] is None:
+                return
+            after = answer["next"]
+
+    def sites(self) -> list[dict[str, Any]]:
+        return list(self.call("GET", "/sites")["sites"])
+
+    def site(self, name: str) -> dict[str, Any]:
+        site: dict[str, Any] = self.call("GET", f"/sites/{quoted(name)}")
+        return site
+
+    def agents(self) -> list[dict[str, Any]]:
+        return list(self.call("GET", "/agents")["agents"])
+
+    def health(self) -> dict[str, Any]:
+        health: dict[str, Any] = self.call("GET", "/health")
+        return health
+
+    @property
+    def url(self) -> str:
+        return self._connected().url
+
+    def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """One request under /api/v1, JSON in and out."""
+        return self._reach(lambda transport: transport.json(method, path, body, **options))
+
+    @contextlib.contextmanager
+    def open(self, method: str, path: str, **options: Any) -> Iterator[Stream]:
+        """One request whose answer is read as it arrives."""
+        with contextlib.ExitStack() as stack:
+            yield self._reach(lambda transport: stack.enter_context(transport.open(method, path, **options)))
+
+    def close(self) -> None:
+        with self._lock:
+            transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | Exception]:
+        from runyard import errors
+
+        numbers = list(ids)
+        outcome: dict[int, Run | Exception] = {}
+        for start in range(0, len(numbers), MOST_IDS_AT_ONCE):
+            part = numbers[start : start + MOST_IDS_AT_ONCE]
+            answer = self.call("POST", f"/runs/{verb}", {"ids": part}, repeatable=verb == "cancel")
+            outcome.update({data["id"]: Run(self, data) for data in answer["runs"]})
+            outcome.update({int(id): errors.from_json(400, error) for id, error in answer["errors"].items()})
+        return {number: outcome[number] for number in numbers if number in outcome}
+
+    def _reach(self, ask: Callable[[Transport], T]) -> T:
+        """Ask; when nobody listens there any more, find the yard again: it may have been restarted elsewhere."""
+        transport = self._connected()
+        try:
+            return ask(transport)
+        except NotConnected:
+            if self._finder.url:
+                raise
+            return ask(self._found_again(transport))
+
+    def _connected(self) -> Transport:
+        with self._lock:
+            if self._transport is None:
+                target = self._finder.find()
+                self._transport = Transport(target.url, target.token)
+            return self._transport
+
+    def _found_again(self, lost: Transport) -> Transport:
+        with self._lock:
+            if self._transport is lost or self._transport is None:
+                target = self._finder.find(dead=lost.url)
+                self._transport = Transport(target.url, target.token)
+            return self._transport
+
+
+def quoted(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def _listed(value: Any) -> Any:
+    """Several values travel as one, with commas."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(str(item) for item in value)
+    return value

@@ -1,0 +1,154 @@
+"""Which yard to speak to: arguments, then RUNYARD_URL and RUNYARD_TOKEN, then the files in the home directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runyard import errors, settings
+
+START_TIMEOUT = 90.0
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """What a running yard leaves in `<home>/yard.json`."""
+
+    url: str
+    pid: int
+    version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Where a client speaks to, and with what."""
+
+    url: str
+    token: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finder:
+    """Finds the yard again whenever it is asked: it may have been restarted on another port."""
+
+    url: str | None
+    token: str | None
+    home: Path
+    start: bool
+    notify: Notify
+
+    @classmethod
+    def build(
+        cls,
+        url: str | None,
+        token: str | None,
+        home: Path | str | None,
+        start: bool,
+        notify: Notify,
+        environ: Mapping[str, str] = os.environ,
+    ) -> Finder:
+        """A home that is named in the call is meant, whatever RUNYARD_URL says."""
+        chosen = url or (None if home else environ.get("RUNYARD_URL"))
+        secret = token or (None if home and not url else environ.get("RUNYARD_TOKEN"))
+        place = settings.find_home(home, environ)
+        return cls(url=chosen or None, token=secret or None, home=place, start=start and not chosen, notify=notify)
+
+    def find(self, dead: str | None = None) -> Target:
+        """The yard to speak to; starts it when that is allowed and needed. `dead` is an address that did not answer."""
+        if self.url:
+            return Target(url=self.url, token=self.token or self._token_for(self.url))
+        address = running(self.home)
+        if address is None or address.url == dead:
+            address = self._started()
+        return Target(url=address.url, token=self.token or read_token(self.home))
+
+    def _token_for(self, url: str) -> str:
+        """The token of this home goes to this home's yard and nowhere else."""
+        address = read_address(self.home)
+        if address is not None and address.url.rstrip("/") == url.rstrip("/"):
+            return read_token(self.home)
+        raise errors.Unauthorized(f"no token for the yard at {url}", "set RUNYARD_TOKEN")
+
+    def _started(self) -> Address:
+        if not self.start:
+            raise errors.YardUnreachable(f"no yard is running for {self.home}", "runyard up -d")
+        self.notify(f"no yard is running; starting one in the background for {self.home}")
+        start_yard(self.home)
+        address = running(self.home)
+        if address is None:
+            raise errors.YardUnreachable(f"the yard of {self.home} ended right after its start", "runyard doctor")
+        return address
+
+
+def read_address(home: Path) -> Address | None:
+    """What the address file says; None when there is none, or half of one."""
+    try:
+        said = json.loads((home / "yard.json").read_text(encoding="utf-8"))
+        return Address(url=str(said["url"]), pid=int(said["pid"]), version=str(said.get("version", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def running(home: Path) -> Address | None:
+    """The address of this home's yard if its process is alive. A killed yard leaves its file behind."""
+    address = read_address(home)
+    return address if address is not None and is_alive(address.pid) else None
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def read_token(home: Path) -> str:
+    path = home / "token"
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        raise errors.Unauthorized(f"there is no token in {path}", "runyard up -d") from None
+    except PermissionError:
+        fix = "ask its owner for a token, and set RUNYARD_TOKEN"
+        raise errors.Unauthorized(f"{path} belongs to somebody else", fix) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.Unauthorized(f"{path} cannot be read: {error}", "runyard doctor") from None
+
+
+def start_yard(home: Path) -> None:
+    """Start this home's yard and return when it answers. When two do this at once, the home's lock decides and both get
+    the winner's yard."""
+    # -P keeps the user's directory off the module path: a file of theirs must not replace one of ours.
+    command = [sys.executable, "-P", "-m", "runyard", "up", "-d"]
+    environ = {**os.environ, "RUNYARD_HOME": str(home)}
+    try:
+        done = subprocess.run(
+            command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=START_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise errors.YardUnreachable("the yard did not come up in time", f"look into {home / 'yard.log'}") from None
+    if done.returncode:
+        message, fix = complaint(done.stderr.decode("utf-8", "replace"))
+        raise errors.YardUnreachable(message, fix or "runyard up")
+
+
+def complaint(text: str) -> tuple[str, str]:
+    """The last `error: …` and its `fix: …` in what a runyard command wrote."""
+    message, fix = "", ""
+    for line in text.splitlines():
+        if line.startswith("error: "):
+            message, fix = line.removeprefix("error: "), ""
+        elif line.startswith("fix: ") and message:
+            fix = line.removeprefix("fix: ")
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    return message or f"the yard could not be started: {last}", fix

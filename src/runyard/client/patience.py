@@ -1,0 +1,33 @@
+"""How long to hope for a yard that has been there and is away: it may be restarting."""
+
+from __future__ import annotations
+
+import time
+
+from runyard import errors
+
+PATIENCE = 60.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+
+
+class Patience:
+    """Call `met` after every success and `endure` after a failure, which it raises again when hope is over.
+
+    A yard that never answered gets no patience: the address is more likely wrong.
+    """
+
+    def __init__(self, seconds: float = PATIENCE) -> None:
+        self._seconds = seconds
+        self._until = 0.0
+        self._pause = FIRST_PAUSE
+
+    def met(self) -> None:
+        self._until = time.monotonic() + self._seconds
+        self._pause = FIRST_PAUSE
+
+    def endure(self, error: errors.YardUnreachable) -> None:
+        if time.monotonic() + self._pause > self._until:
+            raise error
+        time.sleep(self._pause)
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)

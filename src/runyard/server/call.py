@@ -1,0 +1,48 @@
+"""One request on its way through a handler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
+
+from runyard.model.roles import Caller
+from runyard.server import body
+from runyard.server.service import Service
+
+PARSED_INLINE = 64 << 10  # bytes of JSON that take less time to parse than to hand to a thread
+
+
+class Call:
+    """Who asks for what: the checked parameters by name, the body on demand."""
+
+    __slots__ = ("_caller", "receive", "scope", "service", "values")
+
+    def __init__(
+        self, service: Service, scope: Scope, receive: Receive, caller: Caller | None, values: dict[str, Any]
+    ) -> None:
+        self.service, self.scope, self.receive, self.values = service, scope, receive, values
+        self._caller = caller
+
+    @property
+    def caller(self) -> Caller:
+        if self._caller is None:
+            raise AssertionError("a public route has no caller")
+        return self._caller
+
+    @property
+    def headers(self) -> Headers:
+        return Headers(scope=self.scope)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    async def bytes(self, limit: int) -> bytes:
+        return await body.read(self.scope, self.receive, limit)
+
+    async def json(self) -> dict[str, Any]:
+        data = await self.bytes(self.service.yard.settings.body_limit)
+        if len(data) <= PARSED_INLINE:
+            return body.parse_json(data)
+        return await self.service.read(body.parse_json, data)

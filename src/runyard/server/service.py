@@ -1,0 +1,77 @@
+"""What the routes share: the yard, a few threads for its blocking reads, and the waits that a stop must end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from runyard.server.counts import RequestCounts
+from runyard.server.news import News
+from runyard.yard import Yard
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+READERS = 4  # SQLite reads take turns on the interpreter anyway; more threads only wait for each other
+
+
+class Bell:
+    """Rung from any thread, awaited on the event loop."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def ring(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """True as soon as it rings, False when the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        rang = self._event.is_set()
+        self._event.clear()
+        return rang
+
+
+class Service:
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self.counts = RequestCounts()
+        self.news = News(yard.hints)
+        self.stopping = False
+        self._readers = ThreadPoolExecutor(READERS, "yard-read")
+        self._bells: set[Bell] = set()
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that blocks for a moment, without holding up other requests."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, lambda: function(*args, **kwargs))
+
+    @contextlib.contextmanager
+    def listening(self, *topics: str) -> Iterator[Bell]:
+        """A bell that rings with any of the topics, and when the server stops."""
+        bell = Bell()
+        self._bells.add(bell)
+        unlisten = [self.yard.hints.listen(topic, bell.ring) for topic in topics]
+        try:
+            yield bell
+        finally:
+            self._bells.discard(bell)
+            for end in unlisten:
+                end()
+
+    def stop(self) -> None:
+        """End open streams and waits: a server that stops does not wait for people who follow a log."""
+        self.stopping = True
+        for bell in tuple(self._bells):
+            bell.ring()
+
+    def close(self) -> None:
+        self.news.close()
+        self._readers.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,87 @@
+"""Rows of attempts, batches and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from runyard.store.rows import AnyRow
+from runyard.store.tables import attempts, batches, outputs, runs
+
+_KEY = (attempts.c.run_id == bindparam("run_key"), attempts.c.number == bindparam("number_key"))
+_BY_KEY = select(attempts).where(*_KEY)
+_ALIVE = (
+    select(attempts, batches.c.name.label("batch"), runs.c.spec, runs.c.cancel_at)
+    .join(runs, runs.c.id == attempts.c.run_id)
+    .join(batches, batches.c.id == attempts.c.batch_id)
+    .where(attempts.c.state != "ended", attempts.c.site == bindparam("site"), attempts.c.agent == bindparam("agent"))
+    .order_by(attempts.c.run_id)
+)
+_STOPPING = (
+    select(attempts.c.run_id, attempts.c.number)
+    .join(runs, runs.c.id == attempts.c.run_id)
+    .where(attempts.c.state != "ended", attempts.c.site == bindparam("site"), attempts.c.agent == bindparam("agent"))
+    .where(runs.c.cancel_at.is_not(None))
+)
+_UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
+
+
+def insert_batch(connection: Connection, row: dict[str, Any]) -> None:
+    connection.execute(insert(batches), row)
+
+
+def insert_attempts(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    connection.execute(insert(attempts), rows)
+
+
+def get(connection: Connection, run_id: int, number: int) -> AnyRow | None:
+    return connection.execute(_BY_KEY, {"run_key": run_id, "number_key": number}).first()
+
+
+def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
+    query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.number)
+    return list(connection.execute(query).all())
+
+
+def numbers(connection: Connection, run_id: int) -> list[tuple[int, str | None]]:
+    """Number and node of each attempt, oldest first."""
+    query = select(attempts.c.number, attempts.c.node).where(attempts.c.run_id == run_id).order_by(attempts.c.number)
+    return [(row.number, row.node) for row in connection.execute(query)]
+
+
+def alive(connection: Connection, site: str, agent: str) -> list[AnyRow]:
+    """With the batch's name and the run's spec: all that an agent needs to take them up again."""
+    return list(connection.execute(_ALIVE, {"site": site, "agent": agent}).all())
+
+
+def alive_of_site(connection: Connection, site: str) -> int:
+    query = select(func.count()).select_from(attempts).where(attempts.c.state != "ended", attempts.c.site == site)
+    return int(connection.execute(query).scalar() or 0)
+
+
+def stopping(connection: Connection, site: str, agent: str) -> list[AnyRow]:
+    return list(connection.execute(_STOPPING, {"site": site, "agent": agent}).all())
+
+
+def change(connection: Connection, run_id: int, number: int, **values: Any) -> None:
+    names = tuple(values)
+    statement = _UPDATE_CACHE.get(names)
+    if statement is None:
+        assignments: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
+        statement = _UPDATE_CACHE[names] = update(attempts).where(*_KEY).values(assignments)
+    given = {f"new_{name}": value for name, value in values.items()}
+    connection.execute(statement, {"run_key": run_id, "number_key": number, **given})
+
+
+def replace_outputs(connection: Connection, run_id: int, number: int, rows: Sequence[dict[str, Any]]) -> None:
+    connection.execute(delete(outputs).where(outputs.c.run_id == run_id, outputs.c.attempt == number))
+    connection.execute(insert(outputs), [{"run_id": run_id, "attempt": number, **row} for row in rows])
+
+
+def outputs_of(connection: Connection, run_id: int) -> list[AnyRow]:
+    """Of the newest attempt that left any."""
+    newest = select(func.max(outputs.c.attempt)).where(outputs.c.run_id == run_id).scalar_subquery()
+    query = select(outputs).where(outputs.c.run_id == run_id, outputs.c.attempt == newest).order_by(outputs.c.path)
+    return list(connection.execute(query).all())

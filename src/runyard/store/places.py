@@ -1,0 +1,73 @@
+"""Rows of sites, their agents, and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from runyard.store.rows import AnyRow
+from runyard.store.tables import agents, sites, tokens
+
+_AGENT = select(agents).where(agents.c.site == bindparam("site"), agents.c.name == bindparam("name"))
+_SEEN = (
+    update(agents)
+    .where(agents.c.site == bindparam("site_key"), agents.c.name == bindparam("name_key"))
+    .values(seen_at=bindparam("new_seen_at"), free=bindparam("new_free"), unreachable=0)
+)
+
+
+def all_sites(connection: Connection) -> list[AnyRow]:
+    return list(connection.execute(select(sites).order_by(sites.c.name)).all())
+
+
+def site(connection: Connection, name: str) -> AnyRow | None:
+    return connection.execute(select(sites).where(sites.c.name == name)).first()
+
+
+def insert_site(connection: Connection, **values: Any) -> None:
+    connection.execute(insert(sites).values(**values))
+
+
+def change_site(connection: Connection, name: str, **values: Any) -> None:
+    connection.execute(update(sites).where(sites.c.name == name).values(**values))
+
+
+def all_agents(connection: Connection, site_name: str | None = None) -> list[AnyRow]:
+    query = select(agents).order_by(agents.c.site, agents.c.name)
+    return list(connection.execute(query if site_name is None else query.where(agents.c.site == site_name)).all())
+
+
+def agent(connection: Connection, site_name: str, name: str) -> AnyRow | None:
+    return connection.execute(_AGENT, {"site": site_name, "name": name}).first()
+
+
+def insert_agent(connection: Connection, **values: Any) -> None:
+    connection.execute(insert(agents).values(**values))
+
+
+def change_agent(connection: Connection, site_name: str, name: str, **values: Any) -> None:
+    connection.execute(update(agents).where(agents.c.site == site_name, agents.c.name == name).values(**values))
+
+
+def agent_seen(connection: Connection, site_name: str, name: str, now: float, free: str) -> None:
+    given = {"site_key": site_name, "name_key": name, "new_seen_at": now, "new_free": free}
+    connection.execute(_SEEN, given)
+
+
+def insert_token(connection: Connection, **values: Any) -> None:
+    connection.execute(insert(tokens).values(**values))
+
+
+def all_tokens(connection: Connection) -> list[AnyRow]:
+    return list(connection.execute(select(tokens).where(tokens.c.revoked_at.is_(None)).order_by(tokens.c.id)).all())
+
+
+def token_by_digest(connection: Connection, digest: str) -> AnyRow | None:
+    query = select(tokens).where(tokens.c.digest == digest, tokens.c.revoked_at.is_(None))
+    return connection.execute(query).first()
+
+
+def revoke_token(connection: Connection, token_id: int, now: float) -> bool:
+    query = update(tokens).where(tokens.c.id == token_id, tokens.c.revoked_at.is_(None)).values(revoked_at=now)
+    return connection.execute(query).rowcount > 0

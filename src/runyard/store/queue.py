@@ -1,0 +1,67 @@
+"""What waits, and how it is looked at: by lane, without reading the whole queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+
+from runyard.store.rows import AnyRow
+from runyard.store.tables import ACTIVE, WAITING, runs, shares
+
+# Jumps from lane to lane along the index: the cost grows with the number of lanes, not with the number of runs.
+_LANES = text(
+    """
+    WITH RECURSIVE lanes(lane) AS (
+        SELECT min(lane) FROM runs WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site
+        UNION ALL
+        SELECT (SELECT min(lane) FROM runs
+                WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site AND lane > lanes.lane)
+        FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+    SELECT lane FROM lanes WHERE lane IS NOT NULL
+    """
+)
+_HEADS = (
+    select(runs.c.id, runs.c.lane, runs.c.priority, runs.c.resources, runs.c.attempt, runs.c.queued_at)
+    .where(WAITING, runs.c.wanted_site == bindparam("site"), runs.c.lane == bindparam("lane"))
+    .order_by(runs.c.priority.desc(), runs.c.id)
+    .limit(bindparam("limit"))
+)
+_IN_USE = select(runs.c.lane, func.sum(runs.c.cpus + 8 * runs.c.gpus)).where(ACTIVE).group_by(runs.c.lane)
+_POSITION = (
+    select(func.count()).select_from(runs).where(WAITING, runs.c.wanted_site.in_(bindparam("sites", expanding=True)))
+)
+
+
+def lanes(connection: Connection, site: str) -> list[str]:
+    return list(connection.execute(_LANES, {"site": site}).scalars())
+
+
+def heads(connection: Connection, site: str, lane: str, limit: int) -> Sequence[AnyRow]:
+    return connection.execute(_HEADS, {"site": site, "lane": lane, "limit": limit}).all()
+
+
+def in_use(connection: Connection) -> dict[str, float]:
+    """Slots that each lane holds now; a GPU counts as eight cpus."""
+    return {lane: float(amount) for lane, amount in connection.execute(_IN_USE)}
+
+
+def waiting(connection: Connection, sites: Sequence[str]) -> int:
+    return int(connection.execute(_POSITION, {"sites": list(sites)}).scalar() or 0)
+
+
+def past_use(connection: Connection, now: float, half_life: float) -> dict[str, float]:
+    found = {}
+    for row in connection.execute(select(shares)):
+        found[row.lane] = row.amount * 0.5 ** (max(0.0, now - row.at) / half_life)
+    return found
+
+
+def add_use(connection: Connection, lane: str, amount: float, now: float, half_life: float) -> None:
+    row = connection.execute(select(shares).where(shares.c.lane == lane)).first()
+    if row is None:
+        connection.execute(insert(shares).values(lane=lane, amount=amount, at=now))
+        return
+    kept = row.amount * 0.5 ** (max(0.0, now - row.at) / half_life)
+    connection.execute(update(shares).where(shares.c.lane == lane).values(amount=kept + amount, at=now))

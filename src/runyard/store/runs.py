@@ -1,0 +1,141 @@
+"""Rows of runs, their tags, dependencies and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from runyard.model.states import RunState
+from runyard.store.rows import AnyRow
+from runyard.store.tables import events, parents, run_tags, runs
+
+_BY_ID = select(runs).where(runs.c.id == bindparam("id"))
+_UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
+_CHILDREN = select(parents.c.child_id).where(parents.c.parent_id == bindparam("parent"))
+_BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
+    runs.c.owner == bindparam("owner"), runs.c.idempotency_key == bindparam("key")
+)
+
+
+def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    connection.execute(insert(runs), rows)
+
+
+def insert_tags(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(run_tags), rows)
+
+
+def insert_parents(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(parents), rows)
+
+
+def insert_events(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(events), rows)
+
+
+def get(connection: Connection, run_id: int) -> AnyRow | None:
+    return connection.execute(_BY_ID, {"id": run_id}).first()
+
+
+def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
+    found: list[AnyRow] = []
+    wanted = list(ids)
+    for start in range(0, len(wanted), 500):
+        found += connection.execute(select(runs).where(runs.c.id.in_(wanted[start : start + 500]))).all()
+    return found
+
+
+def change(connection: Connection, run_id: int, **values: Any) -> None:
+    """Set columns of one run. The statement for each set of columns is built once."""
+    names = tuple(values)
+    statement = _UPDATE_CACHE.get(names)
+    if statement is None:
+        assignments: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
+        statement = _UPDATE_CACHE[names] = update(runs).where(runs.c.id == bindparam("run_key")).values(assignments)
+    connection.execute(statement, {"run_key": run_id, **{f"new_{name}": value for name, value in values.items()}})
+
+
+def children(connection: Connection, run_id: int) -> list[int]:
+    return list(connection.execute(_CHILDREN, {"parent": run_id}).scalars())
+
+
+def parents_of(connection: Connection, run_id: int) -> list[int]:
+    return list(connection.execute(select(parents.c.parent_id).where(parents.c.child_id == run_id)).scalars())
+
+
+def by_idempotency_key(connection: Connection, owner: str, key: str) -> AnyRow | None:
+    return connection.execute(_BY_KEY, {"owner": owner, "key": key}).first()
+
+
+def list_page(
+    connection: Connection,
+    *,
+    states: Sequence[str] = (),
+    projects: Sequence[str] = (),
+    owner: str | None = None,
+    site: str | None = None,
+    tag: str | None = None,
+    name: str | None = None,
+    ids: Sequence[int] = (),
+    before: int | None = None,
+    limit: int = 50,
+) -> list[AnyRow]:
+    """Newest first, by key: a page costs the same wherever it is."""
+    query = select(runs).order_by(runs.c.id.desc()).limit(limit)
+    if states:
+        query = query.where(runs.c.state.in_(states)) if len(states) > 1 else query.where(runs.c.state == states[0])
+    if projects:
+        query = (
+            query.where(runs.c.project.in_(projects))
+            if len(projects) > 1
+            else query.where(runs.c.project == projects[0])
+        )
+    if owner is not None:
+        query = query.where(runs.c.owner == owner)
+    if site is not None:
+        query = query.where(func.coalesce(runs.c.site, runs.c.wanted_site) == site)
+    if tag is not None:
+        query = query.join(run_tags, run_tags.c.run_id == runs.c.id).where(run_tags.c.tag == tag)
+    if name is not None:
+        query = query.where(runs.c.name == name)
+    if ids:
+        query = query.where(runs.c.id.in_(ids))
+    if before is not None:
+        query = query.where(runs.c.id < before)
+    return list(connection.execute(query).all())
+
+
+def tags_of(connection: Connection, ids: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    if ids:
+        query = select(run_tags).where(run_tags.c.run_id.in_(ids)).order_by(run_tags.c.tag)
+        for row in connection.execute(query):
+            found.setdefault(row.run_id, []).append(row.tag)
+    return found
+
+
+def states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    query = select(runs.c.id, runs.c.state).where(runs.c.id.in_(ids))
+    return {row.id: row.state for row in connection.execute(query)}
+
+
+def newest_of(connection: Connection, owner: str) -> int | None:
+    query = select(runs.c.id).where(runs.c.owner == owner).order_by(runs.c.id.desc()).limit(1)
+    return connection.execute(query).scalar()
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    found = {state.value: 0 for state in RunState}
+    query = select(runs.c.state, func.count()).group_by(runs.c.state)
+    found.update({state: number for state, number in connection.execute(query)})
+    return found
+
+
+def event_page(connection: Connection, run_id: int, after: int, limit: int) -> list[AnyRow]:
+    query = select(events).where(events.c.run_id == run_id, events.c.id > after).order_by(events.c.id).limit(limit)
+    return list(connection.execute(query).all())

@@ -1,0 +1,66 @@
+"""The store: a writer, a few readers, and the clock that leases are measured by."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import TypeVar
+
+from sqlalchemy import Connection, exc
+
+from runyard import errors
+from runyard.store import engine, migrate
+from runyard.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class Store:
+    """Promises: a write's future resolves only after its commit is on disk; each write is atomic by itself; writes
+    happen one after the other; a read sees one consistent moment. All methods may be called from any thread."""
+
+    def __init__(self, url: str, *, network: bool = False, clock: Callable[[], float] = time.time) -> None:
+        parsed = engine.parse_url(url)
+        self._writing = engine.writing_engine(parsed, network=network)
+        self._reading = engine.reading_engine(parsed)
+        self.clock = clock
+        self._writer: Writer | None = None
+
+    def start(self) -> None:
+        """Bring the schema up to date, then accept work."""
+        migrate.upgrade(self._writing)
+        self._writer = Writer(self._writing)
+
+    def write(self, work: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> Future[T]:
+        if self._writer is None:
+            raise errors.YardUnreachable("the store is not open")
+        return self._writer.submit(work, then)
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        with self._reading.begin() as connection:
+            yield connection
+
+    def now(self) -> float:
+        return self.clock()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._reading.dispose()
+        self._writing.dispose()
+
+
+def open_store(url: str, *, network: bool = False, clock: Callable[[], float] = time.time) -> Store:
+    store = Store(url, network=network, clock=clock)
+    try:
+        store.start()
+    except exc.DBAPIError as error:
+        store.close()
+        raise errors.ConfigError(
+            f"the store cannot be opened: {error.orig}", "check the address and its rights"
+        ) from None
+    return store

@@ -1,0 +1,79 @@
+"""Tokens: random, kept as SHA-256, looked up in memory for a few seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.model import spec
+from runyard.model.roles import Caller, Role
+from runyard.store import Store, counters, places
+from runyard.store.rows import AnyRow
+
+REMEMBERED = 5.0  # seconds: how long another server's revocation may go unnoticed
+
+
+class Access:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._callers: dict[str, tuple[float, Caller]] = {}
+
+    def authenticate(self, secret: str) -> Caller:
+        digest = token_digest(secret)
+        known = self._callers.get(digest)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        with self._store.read() as connection:
+            row = places.token_by_digest(connection, digest)
+        if row is None:
+            self._callers.pop(digest, None)
+            raise errors.Unauthorized(
+                "this token is not known", "check RUNYARD_TOKEN, or read yours with `runyard token show`"
+            )
+        caller = _caller(row)
+        self._callers[digest] = (time.monotonic() + REMEMBERED, caller)
+        return caller
+
+    def forget(self) -> None:
+        self._callers.clear()
+
+
+def token_digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _caller(row: AnyRow) -> Caller:
+    return Caller(name=row.name, role=Role(row.role), site=row.site)
+
+
+def ensure_admin(connection: Connection, now: float, name: str, secret: str) -> None:
+    """The owner's token file is right, whatever store it meets."""
+    if places.token_by_digest(connection, token_digest(secret)) is None:
+        _insert(connection, now, name, Role.ADMIN, None, secret)
+
+
+def create(connection: Connection, now: float, name: str, role: str, site: str | None) -> dict[str, Any]:
+    """A new token. Its secret is shown this once: the store keeps only the digest."""
+    spec.name_text(name, "name")
+    if role not in list(Role):
+        raise errors.InvalidInput(f"role: {role!r} is not known", f"known: {', '.join(Role)}")
+    if (role == Role.AGENT) != (site is not None):
+        raise errors.InvalidInput("site: an agent's token names its site, and no other token does")
+    if site is not None:
+        spec.name_text(site, "site")
+    secret = "ry_" + secrets.token_urlsafe(32)
+    token_id = _insert(connection, now, name, Role(role), site, secret)
+    return {"id": token_id, "name": name, "role": role, "site": site, "secret": secret}
+
+
+def _insert(connection: Connection, now: float, name: str, role: Role, site: str | None, secret: str) -> int:
+    token_id = counters.take(connection, "tokens")
+    places.insert_token(
+        connection, id=token_id, name=name, role=role, site=site, digest=token_digest(secret), created_at=now
+    )
+    return token_id

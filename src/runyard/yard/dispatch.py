@@ -1,0 +1,130 @@
+"""The yard's side of the talk with agents: hello, sync, bytes. Every word of an agent carries its incarnation."""
+
+from __future__ import annotations
+
+import functools
+import json
+from concurrent.futures import Future
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.blobs import AttemptFiles
+from runyard.broker.hints import Hints
+from runyard.model import spec
+from runyard.model.roles import Caller, Role
+from runyard.model.states import AttemptState
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+from runyard.store import Store, attempts, places
+from runyard.store.rows import AnyRow
+from runyard.yard import claim, settle
+
+
+class Dispatcher:
+    def __init__(self, store: Store, files: AttemptFiles, hints: Hints) -> None:
+        self._store = store
+        self._files = files
+        self._hints = hints
+        self.prefix = "ry"  # of batch names: unique to this yard and this start of it
+
+    def hello(self, caller: Caller, hello: Hello) -> Future[tuple[int, list[Claim]]]:
+        _allow(caller, hello.site)
+
+        def work(connection: Connection) -> tuple[int, list[Claim]]:
+            incarnation = _register(connection, self._store.now(), caller, hello)
+            return incarnation, claim.owned(connection, hello.site, hello.agent)
+
+        return self._store.write(work)
+
+    def sync(self, caller: Caller, request: SyncRequest) -> Future[SyncResponse]:
+        _allow(caller, request.site)
+        moved: list[int] = []
+
+        def work(connection: Connection) -> SyncResponse:
+            moved.clear()
+            return self._sync(connection, request, moved)
+
+        return self._store.write(work, lambda _: self._ring(moved))
+
+    def _sync(self, connection: Connection, request: SyncRequest, moved: list[int]) -> SyncResponse:
+        now = self._store.now()
+        agent = _fenced(connection, request.site, request.agent, request.incarnation)
+        site = places.site(connection, request.site)
+        assert site is not None
+        places.agent_seen(connection, request.site, request.agent, now, json.dumps(request.free.to_json()))
+        settled: list[AttemptKey] = []
+        stops = []
+        for report in request.reports:
+            held = functools.partial(self._files.size, report.key)
+            verdict = settle.apply_report(connection, now, request.site, request.agent, report, held)
+            moved.extend(verdict.moved)
+            settled += [report.key] if verdict.settled else []
+            stops += [verdict.stop] if verdict.stop else []
+        stops += claim.stop_orders(connection, request.site, request.agent)
+        claims, more = claim.claim(connection, now, site, agent, request.free, request.ahead, self.prefix)
+        moved.extend(item.key.run for item in claims)
+        return SyncResponse(claims=claims, stops=stops, settled=settled, more=more)
+
+    def _ring(self, moved: list[int]) -> None:
+        for run_id in moved:
+            self._hints.ring(f"run:{run_id}")
+            self._hints.ring(f"log:{run_id}")
+
+    def append(
+        self,
+        caller: Caller,
+        site: str,
+        agent: str,
+        incarnation: int,
+        key: AttemptKey,
+        file: str,
+        offset: int,
+        data: bytes,
+    ) -> int:
+        """Bytes of an attempt's file, from its owner; the size held afterwards."""
+        _allow(caller, site)
+        with self._store.read() as connection:
+            _fenced(connection, site, agent, incarnation)
+            row = attempts.get(connection, key.run, key.attempt)
+        if row is None or (row.site, row.agent) != (site, agent) or row.state == AttemptState.ENDED:
+            raise errors.Stale(f"attempt {key} does not belong to agent {agent} of site {site} any more")
+        held = self._files.append(key, file, offset, data)
+        self._hints.ring(f"log:{key.run}")
+        return held
+
+
+def _allow(caller: Caller, site: str) -> None:
+    if caller.role == Role.ADMIN or (caller.role == Role.AGENT and caller.site == site):
+        return
+    raise errors.Forbidden(f"{caller.name} may not serve site {site!r}", "use a token made with `--role agent --site`")
+
+
+def _register(connection: Connection, now: float, caller: Caller, hello: Hello) -> int:
+    spec.name_text(hello.site, "site")
+    spec.name_text(hello.agent, "agent")
+    if places.site(connection, hello.site) is None:
+        if caller.role != Role.ADMIN:
+            raise errors.NotFound(f"there is no site {hello.site!r}", "an administrator's agent creates it")
+        add_site(connection, now, hello.site, "local")
+    total = json.dumps(hello.total.to_json())
+    facts = {
+        "node": hello.node, "boot_id": hello.boot_id, "version": hello.version, "total": total, "free": total,
+        "seen_at": now, "unreachable": 0,
+    }  # fmt: skip
+    row = places.agent(connection, hello.site, hello.agent)
+    if row is None:
+        places.insert_agent(connection, site=hello.site, name=hello.agent, incarnation=1, **facts)
+        return 1
+    places.change_agent(connection, hello.site, hello.agent, incarnation=row.incarnation + 1, **facts)
+    return int(row.incarnation) + 1
+
+
+def add_site(connection: Connection, now: float, name: str, kind: str) -> None:
+    places.insert_site(connection, name=name, kind=kind, config="{}", drained=0, explicit=0, note="", created_at=now)
+
+
+def _fenced(connection: Connection, site: str, agent: str, incarnation: int) -> AnyRow:
+    row = places.agent(connection, site, agent)
+    if row is None or row.incarnation != incarnation:
+        raise errors.Stale(f"agent {agent} of site {site} was started anew: incarnation {incarnation} is over")
+    return row

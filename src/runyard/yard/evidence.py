@@ -1,0 +1,94 @@
+"""What an ending means: one pure function over what the witnesses say.
+
+| witness                                    | the attempt                         |
+|--------------------------------------------|-------------------------------------|
+| record: exit, code 0                       | succeeded                           |
+| record: exit, code > 0 or a signal         | failed: error                       |
+| record: timeout, oom, launch, staging, disk| failed: that                        |
+| record: stopped, on the yard's wish        | cancelled: user                     |
+| record: stopped, by somebody else          | cancelled: external                 |
+| no record, proven gone, a cancel was asked | cancelled: user (weaker proof)      |
+| no record, proven gone                     | failed: lost                        |
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.model import units
+from runyard.model.states import Reason, RunState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    state: RunState
+    reason: Reason | None = None
+    detail: str = ""
+    exit_code: int | None = None  # as a shell would show it: 128+n after signal n
+    signal: int | None = None
+
+
+def judge(record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: bool) -> Ending:
+    if record is None:
+        return _without_record(gone or "it left no record", cancel_wished)
+    number, code = record.get("signal"), record.get("exit_code")
+    shown = 128 + number if number else code
+    state, reason, detail = _BY_ENDING[record["ending"]](record)
+    if not record.get("tree_gone", True):
+        detail += "; some of its processes could not be ended"
+    return Ending(state=state, reason=reason, detail=detail, exit_code=shown, signal=number)
+
+
+def _without_record(gone: str, cancel_wished: bool) -> Ending:
+    if cancel_wished:
+        return Ending(state=RunState.CANCELLED, reason=Reason.USER, detail=f"cancelled; {gone}")
+    return Ending(state=RunState.FAILED, reason=Reason.LOST, detail=gone)
+
+
+_Verdict = tuple[RunState, Reason | None, str]
+
+
+def _exit(record: Mapping[str, Any]) -> _Verdict:
+    number, code = record.get("signal"), record.get("exit_code")
+    if number:
+        return RunState.FAILED, Reason.ERROR, f"killed by {signal_name(number)}"
+    if code == 0:
+        return RunState.SUCCEEDED, None, ""
+    return RunState.FAILED, Reason.ERROR, f"exited with {code}"
+
+
+def _stopped(record: Mapping[str, Any]) -> _Verdict:
+    if record.get("stop_reason") == Reason.EXTERNAL:
+        return RunState.CANCELLED, Reason.EXTERNAL, "stopped from outside runyard"
+    return RunState.CANCELLED, Reason.USER, ""
+
+
+def _timeout(record: Mapping[str, Any]) -> _Verdict:
+    wall = units.show_duration(record.get("wall_time"))
+    return RunState.FAILED, Reason.TIMEOUT, record.get("message") or f"reached its time limit after {wall}"
+
+
+def _failed(reason: Reason) -> Any:
+    return lambda record: (RunState.FAILED, reason, record.get("message") or "")
+
+
+_BY_ENDING: dict[str, Any] = {
+    "exit": _exit,
+    "stopped": _stopped,
+    "timeout": _timeout,
+    "oom": _failed(Reason.OOM),
+    "launch": _failed(Reason.LAUNCH),
+    "staging": _failed(Reason.STAGING),
+    "disk": _failed(Reason.DISK),
+}
+ENDINGS = frozenset(_BY_ENDING)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,122 @@
+"""Who goes next: priority, then fair share between owners, then between projects, then age; and what fits. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from runyard.model.resources import Capacity, Resources
+
+PATIENCE = 30.0  # seconds a run may be overtaken by smaller ones before slots are kept for it
+GPU_WEIGHT = 8  # a GPU counts as this many cpus
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """A waiting run near the front of its lane."""
+
+    id: int
+    lane: str
+    priority: int
+    resources: Resources
+    queued_at: float
+    attempt: int
+
+
+@dataclass(kw_only=True)
+class Usage:
+    """What lanes hold now and what they used before."""
+
+    now: dict[str, float]
+    past: Mapping[str, float] = field(default_factory=dict)
+
+    def rank(self, head: Head) -> tuple[float, ...]:
+        """Smaller goes first."""
+        owner = head.lane.partition("/")[0]
+        return (
+            -head.priority,
+            self._owners_now()[owner],
+            self._owners_past()[owner],
+            self.now.get(head.lane, 0.0),
+            self.past.get(head.lane, 0.0),
+            head.id,
+        )
+
+    def add(self, head: Head) -> None:
+        weight = head.resources.cpus + GPU_WEIGHT * head.resources.gpus
+        self.now[head.lane] = self.now.get(head.lane, 0.0) + weight
+
+    def _owners_now(self) -> defaultdict[str, float]:
+        return _by_owner(self.now)
+
+    def _owners_past(self) -> defaultdict[str, float]:
+        return _by_owner(self.past)
+
+
+def _by_owner(amounts: Mapping[str, float]) -> defaultdict[str, float]:
+    total: defaultdict[str, float] = defaultdict(float)
+    for lane, amount in amounts.items():
+        total[lane.partition("/")[0]] += amount
+    return total
+
+
+def choose(
+    heads: Iterable[Head], usage: Usage, free: Capacity, total: Capacity, *, ahead: int, now: float
+) -> list[Head]:
+    """The runs to hand out, in order: those that fit the free slots, then `ahead` more that will fit later."""
+    lanes = _lanes(heads)
+    chosen: list[Head] = []
+    kept: _Kept | None = None
+    while lanes:
+        head = _pop_next(lanes, usage)
+        if total.shortages(head.resources):
+            continue  # another node of the site must take it
+        short = free.shortages(head.resources)
+        if not short and (kept is None or kept.lets_pass(head.resources, free)):
+            free = free.minus(head.resources)
+        elif ahead > 0 and kept is None:
+            ahead -= 1
+        else:
+            if short and kept is None and now - head.queued_at > PATIENCE:
+                kept = _Kept(asked=head.resources, short=frozenset(short))
+            continue
+        usage.add(head)
+        chosen.append(head)
+    return chosen
+
+
+def _lanes(heads: Iterable[Head]) -> dict[str, deque[Head]]:
+    lanes: dict[str, deque[Head]] = {}
+    for head in sorted(heads, key=lambda head: (-head.priority, head.id)):
+        lanes.setdefault(head.lane, deque()).append(head)
+    return lanes
+
+
+def _pop_next(lanes: dict[str, deque[Head]], usage: Usage) -> Head:
+    lane = min(lanes, key=lambda lane: usage.rank(lanes[lane][0])) if len(lanes) > 1 else next(iter(lanes))
+    head = lanes[lane].popleft()
+    if not lanes[lane]:
+        del lanes[lane]
+    return head
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kept:
+    """Slots kept for a run that waited long enough: others pass only if they take nothing that it needs."""
+
+    asked: Resources
+    short: frozenset[str]
+
+    def lets_pass(self, other: Resources, free: Capacity) -> bool:
+        wants = {"cpus": other.cpus, "memory": other.memory, "gpus": other.gpus}
+        if any(wants[kind] for kind in self.short):
+            return False
+        return set(free.minus(other).shortages(self.asked)) <= self.short
+
+
+def nearest(asked: Resources, places: Mapping[str, Capacity]) -> str:
+    """One sentence on why no place fits, naming the place that is nearest and what it could give."""
+    name, place = min(places.items(), key=lambda item: len(item[1].shortages(asked)))
+    short = place.shortages(asked)
+    return f"{', '.join(short)}: the most that {name} can give is {place.describe()}"

@@ -1,0 +1,44 @@
+"""Silence is never success and never for ever: agents that stopped talking."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from runyard.model import units
+from runyard.model.states import Reason, RunState
+from runyard.store import attempts, places, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import settle
+from runyard.yard.evidence import Ending
+
+
+def reap(connection: Connection, now: float, lease: float, lost_after: float) -> list[int]:
+    """Mark what cannot be reached, and end what was silent too long. Returns the runs that moved."""
+    moved: list[int] = []
+    for agent in places.all_agents(connection):
+        silence = now - agent.seen_at
+        if silence > lease and not agent.unreachable:
+            _mark(connection, agent, now)
+        if silence > lost_after:
+            moved += _give_up(connection, now, agent, silence)
+    return moved
+
+
+def _mark(connection: Connection, agent: AnyRow, now: float) -> None:
+    """Unreachable is a detail, not an end: the processes may well be running."""
+    places.change_agent(connection, agent.site, agent.name, unreachable=1)
+    for row in attempts.alive(connection, agent.site, agent.name):
+        detail = f"unreachable: agent {agent.name} of site {agent.site} is silent"
+        runs.change(connection, row.run_id, detail=detail)
+        settle.add_event(connection, now, row.run_id, row.number, "unreachable", detail)
+
+
+def _give_up(connection: Connection, now: float, agent: AnyRow, silence: float) -> list[int]:
+    moved: list[int] = []
+    for row in attempts.alive(connection, agent.site, agent.name):
+        run = runs.get(connection, row.run_id)
+        assert run is not None
+        detail = f"agent {agent.name} of site {agent.site} has been silent for {units.show_duration(silence)}"
+        ending = Ending(state=RunState.FAILED, reason=Reason.LOST, detail=detail)
+        moved += settle.end_attempt(connection, now, run, row, ending, proven=False)
+    return moved

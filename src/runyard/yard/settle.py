@@ -1,0 +1,176 @@
+"""Evidence into state: every report of an agent and every ending goes through here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard.model.spec import Retry
+from runyard.model.states import AttemptState, Reason, RunState, attempt_advances, check_run_move
+from runyard.model.wire import Report, StopOrder
+from runyard.store import attempts, queue, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import evidence, submit
+from runyard.yard.evidence import Ending
+from runyard.yard.placement import GPU_WEIGHT
+
+HALF_LIFE = 86400.0  # seconds in which past use counts half
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What became of a report."""
+
+    settled: bool = False  # the ending is committed: the agent may forget the attempt
+    stop: StopOrder | None = None
+    moved: tuple[int, ...] = ()  # runs whose state changed
+
+
+def apply_report(
+    connection: Connection, now: float, site: str, agent: str, report: Report, held: Callable[[str], int]
+) -> Verdict:
+    """`held` gives the number of bytes that the yard holds of one of the attempt's files."""
+    key = report.key
+    row = attempts.get(connection, key.run, key.attempt)
+    if row is None or (row.site, row.agent) != (site, agent) or row.state == AttemptState.ENDED:
+        if report.state == AttemptState.ENDED:
+            return Verdict(settled=True)
+        return Verdict(stop=StopOrder(key=key, reason="superseded"))
+    if report.state == AttemptState.ENDED:
+        return _end(connection, now, row, report, held)
+    return _progress(connection, now, row, report)
+
+
+def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -> Verdict:
+    if not attempt_advances(AttemptState(row.state), report.state):
+        if report.detail is not None and report.detail != row.detail:
+            attempts.change(connection, row.run_id, row.number, detail=report.detail)
+            runs.change(connection, row.run_id, detail=report.detail)
+        return Verdict()
+    granted = json.dumps(report.granted) if report.granted else row.granted
+    attempts.change(
+        connection, row.run_id, row.number, state=report.state, detail=report.detail, node=report.node or row.node,
+        granted=granted, native_id=report.native_id or row.native_id, started_at=report.started_at,
+    )  # fmt: skip
+    if report.state != AttemptState.RUNNING:
+        runs.change(connection, row.run_id, detail=report.detail)
+        return Verdict()
+    runs.change(
+        connection, row.run_id, state=RunState.RUNNING, detail=report.detail, node=report.node, granted=granted,
+        started_at=report.started_at or now,
+    )  # fmt: skip
+    add_event(connection, now, row.run_id, row.number, "running", f"started on {report.node}")
+    return Verdict(moved=(row.run_id,))
+
+
+def _end(connection: Connection, now: float, row: AnyRow, report: Report, held: Callable[[str], int]) -> Verdict:
+    run = runs.get(connection, row.run_id)
+    assert run is not None
+    ending = evidence.judge(report.record, report.gone, cancel_wished=run.cancel_at is not None)
+    missing = _missing_bytes(report.record, held)
+    if missing:
+        ending = Ending(
+            state=ending.state, reason=ending.reason, exit_code=ending.exit_code, signal=ending.signal,
+            detail=f"{ending.detail}; {missing}".removeprefix("; "),
+        )  # fmt: skip
+    if report.outputs:
+        attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
+    moved = end_attempt(connection, now, run, row, ending, report)
+    return Verdict(settled=True, moved=tuple(moved))
+
+
+def _missing_bytes(record: dict[str, Any] | None, held: Callable[[str], int]) -> str:
+    sizes = (record or {}).get("sizes") or {}
+    for file, size in sizes.items():
+        if size and held(file) < size:
+            return f"{file} incomplete: {held(file)} of {size} bytes"
+    return ""
+
+
+def end_attempt(
+    connection: Connection, now: float, run: AnyRow, row: AnyRow, ending: Ending, report: Report | None = None,
+    *, proven: bool = True,
+) -> list[int]:  # fmt: skip
+    """Settle an attempt, and move its run on in the same transaction. Returns the runs that moved.
+
+    `proven`: nothing of the attempt runs any more. Only then may the retry rule start another one.
+    """
+    record = json.dumps(report.record) if report and report.record else None
+    granted = json.dumps(report.granted) if report and report.granted else row.granted
+    node = (report.node if report else None) or row.node
+    started_at = (report.started_at if report else None) or row.started_at
+    attempts.change(
+        connection, row.run_id, row.number, state=AttemptState.ENDED, outcome=ending.state, reason=ending.reason,
+        detail=ending.detail, exit_code=ending.exit_code, signal=ending.signal, node=node, granted=granted,
+        record=record, started_at=started_at, ended_at=now,
+    )  # fmt: skip
+    if started_at is not None:
+        _charge(connection, now, run, max(0.0, now - max(started_at, row.claimed_at)))
+    runs.change(connection, run.id, node=node, granted=granted, record=record, started_at=started_at)
+    if proven and _tries_again(run, ending):
+        return [_queue_again(connection, now, run, row.number, ending)]
+    return finish_run(connection, now, run, ending, row.number)
+
+
+def _charge(connection: Connection, now: float, run: AnyRow, seconds: float) -> None:
+    queue.add_use(connection, run.lane, (run.cpus + GPU_WEIGHT * run.gpus) * seconds, now, HALF_LIFE)
+
+
+def _tries_again(run: AnyRow, ending: Ending) -> bool:
+    if ending.state != RunState.FAILED or run.cancel_at is not None:
+        return False
+    rule = json.loads(run.spec).get("retry")
+    if not rule:
+        return False
+    retry = Retry.parse(rule)
+    return run.failures < retry.max and ending.reason in retry.on
+
+
+def _queue_again(connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending) -> int:
+    message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); tried again by its retry rule"
+    runs.change(
+        connection, run.id, state=RunState.QUEUED, reason=None, exit_code=None, queued_at=now,
+        failures=run.failures + 1, detail=f"attempt {attempt} ended: {ending.reason}; waits for another",
+    )  # fmt: skip
+    add_event(connection, now, run.id, attempt, "retried", message)
+    return int(run.id)
+
+
+def finish_run(connection: Connection, now: float, run: AnyRow, ending: Ending, attempt: int) -> list[int]:
+    """Give a run its final state, and tell the runs that come after it. Returns all that moved."""
+    check_run_move(run.id, RunState(run.state), ending.state)
+    runs.change(
+        connection, run.id, state=ending.state, reason=ending.reason, detail=ending.detail or None,
+        exit_code=ending.exit_code, ended_at=now,
+    )  # fmt: skip
+    message = f"{ending.reason}: {ending.detail}" if ending.reason else ending.detail
+    add_event(connection, now, run.id, attempt, ending.state, message)
+    return [run.id, *_tell_children(connection, now, run.id, ending.state)]
+
+
+def _tell_children(connection: Connection, now: float, parent: int, state: RunState) -> list[int]:
+    moved: list[int] = []
+    for child in runs.get_many(connection, runs.children(connection, parent)):
+        if child.state != RunState.QUEUED or child.blocked == 0:
+            continue
+        if state == RunState.SUCCEEDED:
+            _unblock(connection, child)
+        else:
+            detail = submit.dependency_detail(parent, state)
+            ending = Ending(state=RunState.FAILED, reason=Reason.DEPENDENCY, detail=detail)
+            moved += finish_run(connection, now, child, ending, child.attempt)
+    return moved
+
+
+def _unblock(connection: Connection, child: AnyRow) -> None:
+    left = child.blocked - 1
+    runs.change(connection, child.id, blocked=left, detail=f"waits for {left} more runs" if left else None)
+
+
+def add_event(connection: Connection, now: float, run_id: int, attempt: int, kind: str, message: str) -> None:
+    event = {"run_id": run_id, "attempt": attempt, "at": now, "kind": kind, "message": message}
+    runs.insert_events(connection, [event])

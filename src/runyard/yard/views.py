@@ -1,0 +1,126 @@
+"""Rows as people and programs see them: JSON with ISO times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from runyard.model.states import FINAL, RunState
+from runyard.store.rows import AnyRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFilter:
+    states: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    owner: str | None = None
+    site: str | None = None
+    tag: str | None = None
+    name: str | None = None
+    ids: tuple[int, ...] = ()
+    before: int | None = None
+    limit: int = 50
+
+
+def iso(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
+    spec = json.loads(row.spec)
+    record = json.loads(row.record) if row.record else {}
+    return {
+        "id": row.id,
+        "project": row.project,
+        "name": row.name,
+        "owner": row.owner,
+        "state": row.state,
+        "reason": row.reason,
+        "detail": row.detail,
+        "exit_code": row.exit_code,
+        "params": spec.get("params", {}),
+        "site": row.site or row.wanted_site or None,
+        "node": row.node,
+        "attempt": row.attempt,
+        "priority": row.priority,
+        "tags": tags,
+        "command": spec["command"],
+        "resources": json.loads(row.resources),
+        "granted": json.loads(row.granted) if row.granted else None,
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
+        "cancel_requested": row.cancel_at is not None and RunState(row.state) not in FINAL,
+        "peak_memory": record.get("peak_memory"),
+        "cpu_time": record.get("cpu_time"),
+        "wall_time": record.get("wall_time"),
+    }
+
+
+def spec_view(row: AnyRow) -> dict[str, Any]:
+    return dict(json.loads(row.spec))
+
+
+def attempt_view(row: AnyRow, log_size: int) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "state": row.state,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "detail": row.detail,
+        "exit_code": row.exit_code,
+        "signal": row.signal,
+        "site": row.site,
+        "agent": row.agent,
+        "node": row.node,
+        "native_id": row.native_id,
+        "granted": json.loads(row.granted) if row.granted else None,
+        "record": json.loads(row.record) if row.record else None,
+        "claimed_at": iso(row.claimed_at),
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
+        "log_size": log_size,
+    }
+
+
+def event_view(row: AnyRow) -> dict[str, Any]:
+    return {"id": row.id, "attempt": row.attempt, "at": iso(row.at), "kind": row.kind, "message": row.message}
+
+
+def output_view(row: AnyRow) -> dict[str, Any]:
+    return {"path": row.path, "size": row.size, "digest": row.digest, "mode": row.mode, "attempt": row.attempt}
+
+
+def site_view(row: AnyRow, agents: list[dict[str, Any]], running: int) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "drained": bool(row.drained),
+        "explicit": bool(row.explicit),
+        "note": row.note,
+        "created_at": iso(row.created_at),
+        "agents": agents,
+        "active_runs": running,
+    }
+
+
+def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
+    return {
+        "site": row.site,
+        "name": row.name,
+        "node": row.node,
+        "version": row.version,
+        "incarnation": row.incarnation,
+        "state": "unreachable" if now - row.seen_at > lease else "alive",
+        "total": json.loads(row.total),
+        "free": json.loads(row.free),
+        "seen_at": iso(row.seen_at),
+    }
+
+
+def token_view(row: AnyRow) -> dict[str, Any]:
+    return {"id": row.id, "name": row.name, "role": row.role, "site": row.site, "created_at": iso(row.created_at)}

@@ -1,0 +1,319 @@
+"""The yard: one object that joins store, files, blobs and hints with the decisions. Safe to call from any thread.
+
+What changes something returns a future that resolves after the commit; what reads answers at once.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import __version__, errors, home
+from runyard.blobs import AttemptFiles, Blobs
+from runyard.broker.hints import Hints
+from runyard.model.roles import Caller, Role
+from runyard.model.spec import RunSpec
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+from runyard.settings import Settings
+from runyard.store import Store, attempts, counters, open_store, places, queue, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import access, dispatch, reaper, submit, views, wishes
+from runyard.yard.logs import LogView
+from runyard.yard.submit import Submitted
+from runyard.yard.views import RunFilter
+
+Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
+Wish = Callable[[Connection, float, Caller, AnyRow], None]
+
+
+class Yard:
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self.store = store
+        self.hints = Hints()
+        self.blobs = Blobs(settings.home / "blobs")
+        self.files = AttemptFiles(settings.home / "logs")
+        self._access = access.Access(store)
+        self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
+
+    @classmethod
+    def open(cls, settings: Settings, *, network: bool = False) -> Yard:
+        """Open and migrate the store of this home, and see to the owner's token."""
+        home.prepare(settings)
+        yard = cls(settings, open_store(settings.store_url, network=network))
+        secret = home.first_token(settings.token_file)
+        yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
+        return yard
+
+    def _introduce(self, connection: Connection, secret: str) -> None:
+        access.ensure_admin(connection, self.store.now(), owner_name(), secret)
+        if not counters.current(connection, "yard"):  # a random number that tells this yard's batches from others'
+            counters.take(connection, "yard", 1 + secrets.randbelow(1 << 31))
+        yard_id, epoch = counters.current(connection, "yard"), counters.take(connection, "epoch")
+        self._dispatcher.prefix = f"ry-{yard_id:x}-{epoch}"
+
+    def close(self) -> None:
+        self.store.close()
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    def submit(self, caller: Caller, specs: Sequence[RunSpec]) -> Future[list[Submitted]]:
+        def work(connection: Connection) -> list[Submitted]:
+            return submit.submit(connection, self.store.now(), caller.name, specs)
+
+        return self.store.write(work, lambda _: self.hints.ring_all("site:"))
+
+    def plan(self, caller: Caller, spec: RunSpec) -> dict[str, Any]:
+        """What `submit` would do, checked the same way; nothing is stored."""
+        with self.store.read() as connection:
+            candidates = submit.check(connection, spec)
+            waiting = queue.waiting(connection, ["", *candidates])
+        return {
+            "site": spec.site or (candidates[0] if len(candidates) == 1 else "any"),
+            "sites": candidates,
+            "argv": spec.argv(),
+            "cwd": spec.cwd,
+            "env": spec.env,
+            "resources": spec.resources.to_json(),
+            "waiting": waiting,
+            "spec": spec.to_json(),
+        }
+
+    def list_runs(self, wanted: RunFilter) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            rows = runs.list_page(
+                connection, states=wanted.states, projects=wanted.projects, owner=wanted.owner, site=wanted.site,
+                tag=wanted.tag, name=wanted.name, ids=wanted.ids, before=wanted.before, limit=wanted.limit,
+            )  # fmt: skip
+            tags = runs.tags_of(connection, [row.id for row in rows])
+        return [views.run_view(row, tags.get(row.id, [])) for row in rows]
+
+    def get_run(self, run_id: int) -> dict[str, Any]:
+        with self.store.read() as connection:
+            row = _run(connection, run_id)
+            tags = runs.tags_of(connection, [run_id])
+            tries = attempts.of_run(connection, run_id)
+            after = runs.parents_of(connection, run_id)
+        return {
+            **views.run_view(row, tags.get(run_id, [])),
+            "spec": views.spec_view(row),
+            "after": after,
+            "attempts": [views.attempt_view(a, self._held(run_id, a.number, "log")) for a in tries],
+        }
+
+    def last_run(self, caller: Caller) -> dict[str, Any]:
+        with self.store.read() as connection:
+            newest = runs.newest_of(connection, caller.name)
+        if newest is None:
+            raise errors.NotFound(f"{caller.name} has no runs", "submit one: `runyard submit -- COMMAND`")
+        return self.get_run(newest)
+
+    def run_states(self, ids: Sequence[int]) -> dict[int, str]:
+        with self.store.read() as connection:
+            return runs.states(connection, ids)
+
+    def events(self, run_id: int, after: int, limit: int) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            _run(connection, run_id)
+            return [views.event_view(row) for row in runs.event_page(connection, run_id, after, limit)]
+
+    def cancel(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
+        return self._wish(caller, ids, wishes.cancel)
+
+    def retry(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
+        return self._wish(caller, ids, wishes.retry)
+
+    def _wish(self, caller: Caller, ids: Sequence[int], wish: Wish) -> Future[Outcomes]:
+        def work(connection: Connection) -> Outcomes:
+            now = self.store.now()
+            found = wishes.each(connection, caller, ids, lambda c, run: wish(c, now, caller, run))
+            tags = runs.tags_of(connection, list(found))
+            return {
+                run_id: row if isinstance(row, errors.RunyardError) else views.run_view(row, tags.get(run_id, []))
+                for run_id, row in found.items()
+            }
+
+        def then(outcomes: Outcomes) -> None:
+            self._ring_runs(outcomes)
+            self.hints.ring_all("site:")
+
+        return self.store.write(work, then)
+
+    # --- logs, usage, outputs -----------------------------------------------------------------------------------
+
+    def log_size(self, run_id: int, attempt: int | None = None, file: str = "log") -> int:
+        return self._log(run_id, attempt, file).size()
+
+    def read_log(self, run_id: int, offset: int, limit: int, attempt: int | None = None, file: str = "log") -> bytes:
+        return self._log(run_id, attempt, file).read(offset, limit)
+
+    def _log(self, run_id: int, attempt: int | None, file: str) -> LogView:
+        with self.store.read() as connection:
+            newest = _run(connection, run_id).attempt
+        if attempt is None:
+            return LogView(self.files, run_id, range(1, newest + 1), file, marked=True)
+        if not 1 <= attempt <= newest:
+            raise errors.NotFound(f"run {run_id} has no attempt {attempt}", f"it has had {newest}")
+        return LogView(self.files, run_id, [attempt], file, marked=False)
+
+    def usage(self, run_id: int, last: int) -> list[dict[str, Any]]:
+        """The newest samples of the newest attempt, oldest first."""
+        with self.store.read() as connection:
+            newest = _run(connection, run_id).attempt
+        if newest == 0:
+            return []
+        size = self._held(run_id, newest, "usage.jsonl")
+        room = 400 * last
+        data = self.files.read(AttemptKey(run=run_id, attempt=newest), "usage.jsonl", max(0, size - room), room)
+        lines = data.split(b"\n")[(1 if size > room else 0) : -1]
+        return [json.loads(line) for line in lines[-last:]]
+
+    def outputs(self, run_id: int) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            _run(connection, run_id)
+            return [views.output_view(row) for row in attempts.outputs_of(connection, run_id)]
+
+    def _held(self, run_id: int, attempt: int, file: str) -> int:
+        return self.files.size(AttemptKey(run=run_id, attempt=attempt), file)
+
+    # --- sites and agents ---------------------------------------------------------------------------------------
+
+    def sites(self) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            return [self._site_view(connection, row) for row in places.all_sites(connection)]
+
+    def site(self, name: str) -> dict[str, Any]:
+        with self.store.read() as connection:
+            row = _site(connection, name)
+            active = runs.list_page(connection, site=name, states=("starting", "running"), limit=1000)
+            return {
+                **self._site_view(connection, row),
+                "runs": [views.run_view(run, []) for run in active],
+            }
+
+    def _site_view(self, connection: Connection, row: AnyRow) -> dict[str, Any]:
+        now = self.store.now()
+        found = [views.agent_view(a, now, self.settings.lease) for a in places.all_agents(connection, row.name)]
+        return views.site_view(row, found, attempts.alive_of_site(connection, row.name))
+
+    def agents(self) -> list[dict[str, Any]]:
+        now = self.store.now()
+        with self.store.read() as connection:
+            return [views.agent_view(row, now, self.settings.lease) for row in places.all_agents(connection)]
+
+    def ensure_site(self, name: str, kind: str, *, explicit: bool = False, note: str = "") -> Future[None]:
+        """A site exists with these properties; drained stays as it is."""
+
+        def work(connection: Connection) -> None:
+            if places.site(connection, name) is None:
+                dispatch.add_site(connection, self.store.now(), name, kind)
+            places.change_site(connection, name, kind=kind, explicit=int(explicit), note=note)
+
+        return self.store.write(work)
+
+    def drain(self, caller: Caller, name: str, drained: bool) -> Future[dict[str, Any]]:
+        """A drained site starts nothing new; what runs there goes on."""
+
+        def work(connection: Connection) -> dict[str, Any]:
+            _site(connection, name)
+            places.change_site(connection, name, drained=int(drained))
+            return self._site_view(connection, _site(connection, name))
+
+        return self.store.write(work, lambda _: self.hints.ring(f"site:{name}"))
+
+    def hello(self, caller: Caller, hello: Hello) -> Future[tuple[int, list[Claim]]]:
+        return self._dispatcher.hello(caller, hello)
+
+    def sync(self, caller: Caller, request: SyncRequest) -> Future[SyncResponse]:
+        return self._dispatcher.sync(caller, request)
+
+    def append(
+        self,
+        caller: Caller,
+        site: str,
+        agent: str,
+        incarnation: int,
+        key: AttemptKey,
+        file: str,
+        offset: int,
+        data: bytes,
+    ) -> int:
+        return self._dispatcher.append(caller, site, agent, incarnation, key, file, offset, data)
+
+    def tick(self) -> None:
+        """One pass over the deadlines."""
+
+        def work(connection: Connection) -> list[int]:
+            return reaper.reap(connection, self.store.now(), self.settings.lease, self.settings.lost_after)
+
+        self.store.write(work, self._ring_runs).result()
+
+    def _ring_runs(self, ids: Iterable[int]) -> None:
+        for run_id in ids:
+            self.hints.ring(f"run:{run_id}")
+
+    # --- access and health --------------------------------------------------------------------------------------
+
+    def authenticate(self, secret: str) -> Caller:
+        return self._access.authenticate(secret)
+
+    def owner(self) -> Caller:
+        """Who runs this yard: what happens inside its own process happens in this name."""
+        return Caller(name=owner_name(), role=Role.ADMIN)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            return [views.token_view(row) for row in places.all_tokens(connection)]
+
+    def create_token(self, caller: Caller, name: str, role: str, site: str | None = None) -> Future[dict[str, Any]]:
+        return self.store.write(lambda connection: access.create(connection, self.store.now(), name, role, site))
+
+    def revoke_token(self, caller: Caller, token_id: int) -> Future[None]:
+        def work(connection: Connection) -> None:
+            if not places.revoke_token(connection, token_id, self.store.now()):
+                raise errors.NotFound(f"there is no token {token_id}", "list them with `runyard token list`")
+
+        return self.store.write(work, lambda _: self._access.forget())
+
+    def counts(self) -> dict[str, int]:
+        with self.store.read() as connection:
+            return runs.counts(connection)
+
+    def health(self) -> dict[str, Any]:
+        return {
+            "status": "ok",
+            "version": __version__,
+            "home": str(self.settings.home),
+            "pid": os.getpid(),
+            "runs": self.counts(),
+        }
+
+
+def owner_name() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"uid{os.getuid()}"
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+
+
+def _run(connection: Connection, run_id: int) -> AnyRow:
+    row = runs.get(connection, run_id)
+    if row is None:
+        raise wishes.no_run(run_id)
+    return row
+
+
+def _site(connection: Connection, name: str) -> AnyRow:
+    row = places.site(connection, name)
+    if row is None:
+        raise errors.NotFound(f"there is no site {name!r}", "list them with `runyard site list`")
+    return row

@@ -1,0 +1,59 @@
+"""Wiring of the test run: real components, skips that count as failures, and the closing table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from tests.labs import components, table
+
+pytest_plugins = ["tests.labs.postgres", "tests.labs.yard"]
+
+_PROPERTY = "component"
+
+
+@pytest.fixture
+def component(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """`component("tmux")` gives its version, or skips the test; the closing table counts it."""
+    return lambda name: _need(request.node, name)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("component"):
+        for name in marker.args:
+            _need(item, name)
+
+
+def _need(node: Any, name: str) -> str:
+    if name not in components.KNOWN:
+        raise pytest.UsageError(f"no component {name!r}; known: {', '.join(components.KNOWN)}")
+    found = table.look_up(name)
+    node.user_properties.append((_PROPERTY, (name, found.version)))
+    if found.version is None:
+        pytest.skip(f"{name}: {found.missing}")
+    return found.version
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """As root and with CI=true a skip hides something that `make test` should have installed: it is a failure."""
+    report = yield
+    if report.skipped and components.strict() and not hasattr(report, "wasxfail") and not _excused(report):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which root and CI=true do not allow: {report.longrepr}"
+    return report
+
+
+def _excused(report: pytest.TestReport) -> bool:
+    """Skipped for a component that only some machines have."""
+    missing = [name for name, version in table.used(report, _PROPERTY) if version is None]
+    return bool(missing) and not any(components.KNOWN[name].everywhere for name in missing)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    terminalreporter.section("real components")
+    for line in table.lines(reports, _PROPERTY):
+        terminalreporter.write_line(line)

@@ -1,0 +1,129 @@
+"""The real components that tests need, and the account of which of them ran.
+
+A test names what it needs with `@pytest.mark.component("tmux")`, a fixture with `component("postgresql")`. What is
+missing is skipped on a laptop; as root, where `make test` can install it, and with CI=true a skip is a failure.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.labs import cgroups
+
+
+class Missing(Exception):
+    """This machine does not have the component; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    name: str
+    find: Callable[[], str]  # returns the version; raises Missing
+    everywhere: bool = True  # False: neither apt-get nor root can bring it, so its absence is no failure
+
+
+def strict() -> bool:
+    return os.geteuid() == 0 or os.environ.get("CI") == "true"
+
+
+def postgres_bin() -> Path:
+    """The directory with initdb and postgres: Debian keeps them off PATH, one directory per version."""
+    homes = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]), reverse=True)
+    on_path = shutil.which("initdb")
+    if homes or on_path:
+        return (homes[0] if homes else Path(str(on_path)).resolve()).parent
+    raise Missing("initdb is neither in /usr/lib/postgresql nor on PATH")
+
+
+def python(version: str) -> Path:
+    """An interpreter of that version, on PATH or from pyenv."""
+    on_path = shutil.which(f"python{version}")
+    if on_path and "shims" not in on_path:
+        return Path(on_path)
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    if not found:
+        raise Missing(f"no python{version} on PATH or in pyenv")
+    return found[-1]
+
+
+def _answer(*command: str) -> str:
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except FileNotFoundError:
+        raise Missing(f"{command[0]} is not installed") from None
+    except (subprocess.SubprocessError, OSError) as error:
+        raise Missing(f"{' '.join(command)}: {error}") from None
+    return answer.stdout.strip() or answer.stderr.strip()
+
+
+def _number(text: str) -> str:
+    match = re.search(r"\d[\w.]*", text)
+    return match[0] if match else text.splitlines()[0]
+
+
+def _postgresql() -> str:
+    return _number(_answer(str(postgres_bin() / "postgres"), "--version"))
+
+
+def _parallel() -> str:
+    first = _answer("parallel", "--version").splitlines()[0]
+    if not first.startswith("GNU parallel"):
+        raise Missing("parallel is installed, but not GNU's")
+    return _number(first)
+
+
+def _root() -> str:
+    if os.geteuid() != 0:
+        raise Missing("not root")
+    return "uid 0"
+
+
+def _cgroup_memory() -> str:
+    try:
+        return cgroups.memory_version()
+    except OSError as error:
+        raise Missing(str(error)) from None
+
+
+def _nvml() -> str:
+    """The driver's version, when there is a driver and a GPU behind it."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        raise Missing("no NVIDIA driver") from None
+    count, version = ctypes.c_uint(), ctypes.create_string_buffer(80)
+    if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) or not count.value:
+        raise Missing("no NVIDIA GPU")
+    nvml.nvmlSystemGetDriverVersion(version, 80)
+    return f"driver {version.value.decode()}, {count.value} GPUs"
+
+
+def _python(version: str) -> Component:
+    def find() -> str:
+        return _number(_answer(str(python(version)), "--version"))
+
+    return Component(name=f"python{version}", find=find, everywhere=False)
+
+
+OLD_PYTHONS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
+
+KNOWN = {
+    component.name: component
+    for component in (
+        Component(name="postgresql", find=_postgresql),
+        Component(name="root", find=_root),
+        Component(name="cgroup memory", find=_cgroup_memory),
+        Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
+        Component(name="GNU parallel", find=_parallel),
+        Component(name="nvidia gpu", find=_nvml, everywhere=False),
+        *map(_python, OLD_PYTHONS),
+    )
+}

@@ -1,0 +1,138 @@
+"""A private PostgreSQL server for the test session, and a fresh database for each test that asks."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.labs import components
+
+_NUMBERS = itertools.count(1)
+
+
+class Server:
+    """One server of our own: its data, its socket and a free loopback port, all gone after `stop`."""
+
+    def __init__(self) -> None:
+        self.bin = components.postgres_bin()
+        self.directory = Path(tempfile.mkdtemp(prefix="runyard-pg-"))
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(self.directory, _account())
+        data = str(self.directory / "data")
+        initdb = ["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run(self._as_account(initdb), cwd="/", check=True, capture_output=True)
+        self._process = subprocess.Popen(
+            self._as_account(["postgres", "-D", data, *self._options()]),
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._wait_ready()
+
+    def stop(self) -> None:
+        """SIGINT is PostgreSQL's fast shutdown; setpriv has become postgres, so the pid is the server's."""
+        if self._process is not None:
+            self._process.send_signal(2)
+            self._process.wait(30)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The address of a fresh database, dropped afterwards."""
+        name = f"test_{os.getpid()}_{next(_NUMBERS)}"
+        self._execute(f"CREATE DATABASE {name}")
+        try:
+            yield self.url(name)
+        finally:
+            self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _execute(self, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _options(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.directory),
+            "fsync": "off",  # these tests are not about losing power
+            "max_connections": "60",
+        }
+        return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+    def _as_account(self, command: list[str]) -> list[str]:
+        """PostgreSQL refuses to run as root."""
+        words = [str(self.bin / command[0]), *command[1:]]
+        if os.geteuid() != 0:
+            return words
+        account = pwd.getpwnam(_account())
+        return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *words]
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + 60
+        while subprocess.run(self._ready_command(), capture_output=True).returncode != 0:
+            if time.monotonic() > deadline or (self._process and self._process.poll() is not None):
+                raise RuntimeError(f"PostgreSQL in {self.directory} does not start")
+            time.sleep(0.05)
+
+    def _ready_command(self) -> list[str]:
+        return [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+
+
+def _account() -> str:
+    """Debian's package makes the account `postgres`; every system has `nobody`."""
+    try:
+        return pwd.getpwnam("postgres").pw_name
+    except KeyError:
+        return "nobody"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Callable[[], Server]]:
+    """Starts the server when the first test asks for it, once per session (and per xdist worker)."""
+    started: list[Server] = []
+
+    def get() -> Server:
+        if not started:
+            started.append(Server())
+            started[0].start()
+        return started[0]
+
+    yield get
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def postgres_url(component: Callable[[str], str], postgres_server: Any) -> Iterator[str]:
+    """`postgresql://…` of a fresh database on a real server."""
+    component("postgresql")
+    with postgres_server().database() as url:
+        yield url

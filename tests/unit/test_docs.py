@@ -1,0 +1,78 @@
+"""What the pages say about the code is true: links lead somewhere, settings and commands are the real ones."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import runyard
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+_COMMAND = re.compile(r"^\s*\$?\s*(?:RUNYARD_\w+=\S+ )*runyard ([a-z]+)", re.MULTILINE)
+_FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(page.read_text(encoding="utf-8")):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(link)
+    assert not broken
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
+    pages = {page for page in PAGES if page.is_relative_to(index.parent) and page != index}
+    assert pages <= linked
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_in_the_pages_exist(page: Path) -> None:
+    from runyard.cli.main import main
+
+    known = set(main.list_commands(None))
+    shown = {word for block in _FENCE.findall(page.read_text(encoding="utf-8")) for word in _COMMAND.findall(block)}
+    assert shown <= known
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "write_settings_page.py"))
+    assert (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8") == script["page"](), (
+        "run: make docs"
+    )
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == runyard.__version__
+
+
+def test_the_script_is_named_in_pyproject() -> None:
+    from importlib import import_module
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["runyard"].partition(":")
+    assert callable(getattr(import_module(module), function))
