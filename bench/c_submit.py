@@ -20,7 +20,9 @@ SPEC = {"command": ["/bin/true"], "cwd": "/", "params": {"lr": 0.1}, "resources"
 
 def measure(place: Path) -> Iterator[Result]:
     with harness.yard(place, cpus=1) as yard:
-        yard.client().submit(command=["sleep", "1000"], cwd="/", priority=1000)  # takes the slot: the others stay queued
+        yard.client().submit(
+            command=["sleep", "1000"], cwd="/", priority=1000
+        )  # takes the slot: the others stay queued
         once = harness.interleaved(
             3, {"runyard": lambda: submit_many(yard), "sqlite3": lambda: insert(place, MANY, together=True)}
         )
@@ -67,7 +69,9 @@ def insert(place: Path, count: int, *, together: bool) -> float:
     """The least that durability costs: one JSON text a run, WAL, synchronous FULL."""
     path = place / "plain.db"
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE runs (id INTEGER PRIMARY KEY, spec TEXT)")
+    connection.executescript(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE runs (id INTEGER PRIMARY KEY, spec TEXT)"
+    )
     text = json.dumps(SPEC)
     begin = time.perf_counter()
     if together:

@@ -12,24 +12,25 @@ from bench import harness
 from bench.harness import Result
 
 LINES, PAUSE_S = 200, 0.05
-PRINTER = f"""
-import time
+PRINTER = """
+import sys, time
 time.sleep(1)
-for _ in range({LINES}):
+for _ in range(int(sys.argv[1])):
     print(repr(time.time()), flush=True)
-    time.sleep({PAUSE_S})
+    time.sleep(float(sys.argv[2]))
 """
 
 
 def measure(place: Path) -> Iterator[Result]:
+    printer = [sys.executable, "-c", PRINTER, str(LINES), str(PAUSE_S)]
     with harness.yard(place, cpus=1) as yard:
-        run = yard.client().submit(command=[sys.executable, "-c", PRINTER])
+        run = yard.client().submit(command=printer)
         follow = yard.command("logs", str(run.id), "-f")
         delays = arrivals(subprocess.Popen(follow, env=yard.env, stdout=subprocess.PIPE))
     with (place / "plain.log").open("wb") as file:
-        printer = subprocess.Popen([sys.executable, "-c", PRINTER], stdout=file)
+        process = subprocess.Popen(printer, stdout=file)
         plain = arrivals(subprocess.Popen(["tail", "-n", "+1", "-f", file.name], stdout=subprocess.PIPE))
-        printer.wait()
+        process.wait()
     yield Result(
         letter="d",
         what="a printed line reaches `logs -f`, 95th percentile",

@@ -12,14 +12,14 @@ from bench import harness
 from bench.harness import Result
 from tests.labs.yard import Yard
 
-LIMIT_MB = 200
+LIMIT_MB, RUNS = 200, 10_000
 
 
 def measure(place: Path) -> Iterator[Result]:
     with harness.yard(place, cpus=2) as yard:
         idle = resident_mb(yard)
         client = yard.client()
-        client.submit_many([{"command": ["sleep", "1000"], "cwd": "/"}] * 10_000)
+        client.submit_many([{"command": ["sleep", "1000"], "cwd": "/"}] * RUNS)
         while client.health()["runs"].get("running", 0) < 2:
             time.sleep(0.1)
         highest = max(_sample(yard) for _ in range(50))

@@ -65,7 +65,7 @@ def yard(place: Path, **settings: object) -> Iterator[Yard]:
 
 def describe(place: Path) -> str:
     return (
-        f"{platform.node()}: {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}; "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}; "
         f"store on {file_system(place)} with {fsync_rate(place):,.0f} fsyncs/s"
     )
 

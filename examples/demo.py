@@ -63,7 +63,9 @@ def program() -> list[str]:
 
 
 def choose_port() -> int:
-    """9090, or any free one when that is taken."""
+    """RUNYARD_PORT; else 9090, or any free one when that is taken."""
+    if "RUNYARD_PORT" in os.environ:
+        return int(os.environ["RUNYARD_PORT"])
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -89,25 +91,21 @@ def watch(runs: list[Run]) -> None:
     if not console.is_terminal:
         for run in runs:
             run.wait()
-            console.print(f"Run {run.id}: {run.data['name']}: {run.state}: {last_line(run)}")
+            console.print(f"Run {run.id}: {run.name}: {run.state}: {last_line(run)}")
         return
     with Live(draw(runs), console=console, refresh_per_second=8) as live:
-        while not all(final(run) for run in runs):
+        while not all(run.final for run in runs):
             time.sleep(0.2)
             for run in runs:
-                if not final(run):
+                if not run.final:
                     run.refresh()
             live.update(draw(runs))
-
-
-def final(run: Run) -> bool:
-    return run.state in ("succeeded", "failed", "cancelled")
 
 
 def draw(runs: list[Run]) -> Table:
     table = Table("run", "lr", "width", "state", "last line of its log")
     for run in runs:
-        params, style = run.data["params"], STYLES.get(run.state, "dim")
+        params, style = run.params, STYLES.get(run.state, "dim")
         line = last_line(run) if run.state not in ("queued", "starting") else ""
         table.add_row(str(run.id), str(params["lr"]), str(params["width"]), f"[{style}]{run.state}[/{style}]", line)
     return table

@@ -6,12 +6,17 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.labs import components, table
 
 pytest_plugins = ["tests.labs.postgres", "tests.labs.yard"]
 
 _PROPERTY = "component"
+
+# Two busy cores: how long a draw takes says nothing here.
+settings.register_profile("runyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("runyard")
 
 
 @pytest.fixture

@@ -32,19 +32,18 @@ def used(report: Any, key: str) -> Iterator[tuple[str, str | None]]:
 
 
 def lines(reports: Iterable[Any], key: str) -> Iterator[str]:
-    ran: dict[str, set[str]] = {name: set() for name in components.KNOWN}
-    skipped: dict[str, set[str]] = {name: set() for name in components.KNOWN}
+    tests: dict[str, set[str]] = {}
     for report in reports:
-        for name, version in used(report, key):
-            (skipped if version is None else ran)[name].add(report.nodeid)
-    for name in components.KNOWN:
-        yield _line(name, len(ran[name]), len(skipped[name]))
+        for name, _ in used(report, key):
+            tests.setdefault(name, set()).add(report.nodeid)
+    for name in filter(tests.get, components.KNOWN):
+        yield _line(name, len(tests[name]))
+    if not tests:
+        yield "none of these tests needs one"
 
 
-def _line(name: str, ran: int, skipped: int) -> str:
+def _line(name: str, count: int) -> str:
     found = look_up(name)
-    if found.version is None:
-        what = f"skipped {skipped} tests: {found.missing}" if skipped else f"not needed, and missing: {found.missing}"
-    else:
-        what = f"ran {ran} test{'s' if ran != 1 else ''}"
+    tests = f"{count} test{'s' if count != 1 else ''}"
+    what = f"skipped {tests}: {found.missing}" if found.version is None else f"ran {tests}"
     return f"{name:<14} {found.version or '-':<22} {what}"

@@ -101,6 +101,6 @@ def test_what_runs_beside_user_code_needs_the_standard_library_only(part: str) -
 
 def test_the_command_line_starts_light() -> None:
     """`--help` answers without the server, the store or anything that draws."""
-    program = "import sys, runyard.cli.main as main; main.main(['--help'], standalone_mode=False); print(*sys.modules)"
+    program = "import atexit, sys, runyard.cli.main as m; atexit.register(lambda: print(*sys.modules)); m.main(['-h'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not HEAVY & set(done.stdout.split())

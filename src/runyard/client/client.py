@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from runyard import errors
 from runyard.client import locate, origin
 from runyard.client.run import Run
 from runyard.client.transport import NotConnected, Stream, Transport
@@ -51,11 +52,12 @@ class Client:
         self._transport: Transport | None = None
 
     def submit(self, command: Sequence[str] | str | None = None, *, wait: bool = False, **spec: Any) -> Run:
-        """Hand in one run; returns when the yard has it on disk. `command` is a list of words, or a text for the shell."""
+        """Hand in one run; returns when the yard has it on disk. `command` is words, or one text for the shell."""
         if command is not None:
             spec["command"] = command if isinstance(command, str) else list(command)
         repeatable = bool(spec.get("idempotency_key"))
-        run = Run(self, self.call("POST", "/runs", origin.complete(spec), repeatable=repeatable))
+        answer = self.call("POST", "/runs", origin.complete(spec), repeatable=repeatable)
+        run = Run(self, {"id": answer["id"]})
         return run.wait() if wait else run
 
     def submit_many(self, specs: Iterable[Mapping[str, Any]]) -> list[Run]:
@@ -107,11 +109,11 @@ class Client:
                 found[run.id] = run
         return found
 
-    def cancel(self, ids: Iterable[int]) -> dict[int, Run | Exception]:
+    def cancel(self, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         """Wish for the end of these runs; for each id the run, or the error."""
         return self._change("cancel", ids)
 
-    def retry(self, ids: Iterable[int]) -> dict[int, Run | Exception]:
+    def retry(self, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         """Queue ended runs again; for each id the run, or the error."""
         return self._change("retry", ids)
 
@@ -164,11 +166,9 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | Exception]:
-        from runyard import errors
-
+    def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         numbers = list(ids)
-        outcome: dict[int, Run | Exception] = {}
+        outcome: dict[int, Run | errors.RunyardError] = {}
         for start in range(0, len(numbers), MOST_IDS_AT_ONCE):
             part = numbers[start : start + MOST_IDS_AT_ONCE]
             answer = self.call("POST", f"/runs/{verb}", {"ids": part}, repeatable=verb == "cancel")

@@ -39,7 +39,7 @@ class Run:
         self._data = dict(data)
 
     def __repr__(self) -> str:
-        return f"<Run {self.id} {self._data.get('state', '')}>".replace(" >", ">")
+        return f"<Run {self.id} {self._data.get('state', 'not read yet')}>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -58,7 +58,7 @@ class Run:
     @property
     def data(self) -> dict[str, Any]:
         """All fields, as plain JSON values."""
-        if "state" not in self._data:
+        if "command" not in self._data:  # only the number is known yet
             self.refresh()
         return self._data
 
@@ -104,11 +104,13 @@ class Run:
 
     def cancel(self, *, wait: bool = True) -> Run:
         """Wish for its end; with `wait`, return when nothing of it runs any more."""
-        self._data.update(self._client.call("POST", f"/runs/{self.id}/cancel", {}, repeatable=True))
+        self._client.call("POST", f"/runs/{self.id}/cancel", repeatable=True)
+        self._data = {"id": self.id}
         return self.wait() if wait else self
 
     def retry(self) -> Run:
-        self._data.update(self._client.call("POST", f"/runs/{self.id}/retry", {}))
+        self._client.call("POST", f"/runs/{self.id}/retry")
+        self._data = {"id": self.id}
         return self
 
     def _log(self, attempt: int | None, file: str) -> Log:

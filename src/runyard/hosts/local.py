@@ -67,8 +67,8 @@ def make_directory(path: str) -> None:
             os.mkdir(path, 0o700)
 
 
-def write_file(path: str, data: bytes) -> None:
-    """Replace a file as a whole: a reader finds the old one or the new one, never a part."""
+def write_file(path: str, data: bytes, *, durable: bool = False) -> None:
+    """Replace a file as a whole: a reader finds the old one or the new one, never a part. `durable`: on disk, too."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -76,6 +76,8 @@ def write_file(path: str, data: bytes) -> None:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(handle, rest) :]
+            if durable:
+                os.fsync(handle)
         finally:
             os.close(handle)
         os.rename(temporary, path)

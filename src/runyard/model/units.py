@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from runyard import errors
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?B?)", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|m|s|min)", re.IGNORECASE)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m|s)", re.IGNORECASE)
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 
@@ -25,10 +26,10 @@ def parse_size(value: object, field: str = "size") -> int:
 
 def parse_duration(value: object, field: str = "time") -> int:
     """Seconds from `90s`, `2h`, `1d12h`, `1:30:00`, `2-00:00` or a plain number of seconds."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return _positive(int(value), field)
     text = value.strip() if isinstance(value, str) else ""
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return _positive(int(text), field)
     seconds = _clock_seconds(text) if ":" in text else _worded_seconds(text)
     if seconds is None:

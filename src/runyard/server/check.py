@@ -70,6 +70,16 @@ def _items(value: Any, schema: Schema, where: str) -> None:
         check(item, schema["items"], f"{where}[{index}]")
 
 
+def _fewest(value: Any, schema: Schema, where: str) -> None:
+    if len(value) < schema["minItems"]:
+        raise errors.InvalidInput(f"{where}: has {len(value)} items, needs {schema['minItems']}")
+
+
+def _most(value: Any, schema: Schema, where: str) -> None:
+    if len(value) > schema["maxItems"]:
+        raise errors.InvalidInput(f"{where}: has {len(value)} items, more than {schema['maxItems']}")
+
+
 def _enum(value: Any, schema: Schema, where: str) -> None:
     fields.one_of(value, where, schema["enum"])
 
@@ -96,6 +106,8 @@ def _pattern(value: Any, schema: Schema, where: str) -> None:
 
 _RULES: dict[str, Callable[[Any, Schema, str], None]] = {
     "properties": _fields,
+    "minItems": _fewest,
+    "maxItems": _most,
     "items": _items,
     "enum": _enum,
     "minimum": _minimum,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from runyard.model.resources import Capacity, Resources
 
@@ -24,40 +24,37 @@ class Head:
     attempt: int
 
 
-@dataclass(kw_only=True)
 class Usage:
-    """What lanes hold now and what they used before."""
+    """What lanes and their owners hold now, and what they used before."""
 
-    now: dict[str, float]
-    past: Mapping[str, float] = field(default_factory=dict)
+    def __init__(self, now: Mapping[str, float], past: Mapping[str, float] | None = None) -> None:
+        self._now, self._past = _amounts(now), _amounts(past or {})
+        self._owner_now, self._owner_past = _by_owner(self._now), _by_owner(self._past)
 
     def rank(self, head: Head) -> tuple[float, ...]:
         """Smaller goes first."""
-        owner = head.lane.partition("/")[0]
-        return (
-            -head.priority,
-            self._owners_now()[owner],
-            self._owners_past()[owner],
-            self.now.get(head.lane, 0.0),
-            self.past.get(head.lane, 0.0),
-            head.id,
-        )
+        owner = _owner(head.lane)
+        owners = self._owner_now[owner], self._owner_past[owner]
+        return (-head.priority, *owners, self._now[head.lane], self._past[head.lane], head.id)
 
     def add(self, head: Head) -> None:
         weight = head.resources.cpus + GPU_WEIGHT * head.resources.gpus
-        self.now[head.lane] = self.now.get(head.lane, 0.0) + weight
+        self._now[head.lane] += weight
+        self._owner_now[_owner(head.lane)] += weight
 
-    def _owners_now(self) -> defaultdict[str, float]:
-        return _by_owner(self.now)
 
-    def _owners_past(self) -> defaultdict[str, float]:
-        return _by_owner(self.past)
+def _owner(lane: str) -> str:
+    return lane.partition("/")[0]
+
+
+def _amounts(given: Mapping[str, float]) -> defaultdict[str, float]:
+    return defaultdict(float, given)
 
 
 def _by_owner(amounts: Mapping[str, float]) -> defaultdict[str, float]:
     total: defaultdict[str, float] = defaultdict(float)
     for lane, amount in amounts.items():
-        total[lane.partition("/")[0]] += amount
+        total[_owner(lane)] += amount
     return total
 
 

@@ -1,0 +1,146 @@
+"""What an agent remembers of an attempt. All of it can be found again from the yard's claim and the attempt's directory."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from runyard.agent.slots import Grant
+from runyard.backends.base import Job, Presence, Sighting
+from runyard.model.spec import RunSpec
+from runyard.model.states import AttemptState
+from runyard.model.wire import RELAYED_FILES, AttemptKey, Claim, Report
+
+SUPERSEDED = "superseded"  # the reason of a stop order for an attempt that the yard has given up
+
+
+class Phase(enum.IntEnum):
+    RECEIVED = 1  # claimed; its directory is not built yet
+    READY = 2  # staged; starts the moment its slots are free
+    STARTED = 3  # handed to the backend
+    OVER = 4  # nothing of it runs; its files are on their way to the yard
+    TOLD = 5  # its ending is reported on every sync until the yard has settled it
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
+class Attempt:
+    claim: Claim
+    job: Job
+    place: str  # its directory below the site's runs/
+    phase: Phase = Phase.RECEIVED
+    spec: RunSpec | None = None  # parsed when it is staged
+    prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
+    grant: Grant | None = None
+    submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
+    submits: int = 0
+
+    # Evidence.
+    made_started: bool = False
+    version: str = ""  # of the status file that was read last
+    status: dict[str, Any] | None = None
+    status_at: float = 0.0  # when it last changed
+    sighting: Sighting = field(default_factory=lambda: Sighting(presence=Presence.UNKNOWN))
+    look_at: float = 0.0  # when to look into its directory again
+    fresh_until: float = 0.0  # its output is lively until then
+
+    # Relay: bytes that the yard holds; None where only the yard knows.
+    offsets: dict[str, int | None] = field(default_factory=dict)
+    relaying: bool = False
+    drained: bool = False  # the last look found nothing that the yard does not hold
+
+    # The end.
+    stop_reason: str | None = None
+    stopped_at: float = 0.0
+    asked_at: float = 0.0  # when the backend was last asked to end it
+    over_at: float = 0.0
+    gone: str | None = None
+    outputs: list[dict[str, Any]] | None = None  # None: not collected yet
+    collecting: bool = False
+    notes: list[str] = field(default_factory=list)
+    told_running: bool = False  # the yard knows that it runs
+    report: Report | None = None
+
+    @property
+    def key(self) -> AttemptKey:
+        return self.claim.key
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """The exit record, once there is one."""
+        if self.status is None or self.status.get("state") != "ended" or not isinstance(self.status.get("ending"), str):
+            return None
+        return self.status
+
+    @property
+    def superseded(self) -> bool:
+        return self.stop_reason == SUPERSEDED
+
+    @property
+    def started_at(self) -> float | None:
+        """By the node's clock: shown, never compared."""
+        return self.status.get("started_at") if self.status else None
+
+    def expect_nothing_held(self) -> None:
+        """The yard cannot hold anything of an attempt that was just handed out."""
+        self.offsets = dict.fromkeys(self.relayed_files(), 0)
+
+    def expect_something_held(self) -> None:
+        self.offsets = dict.fromkeys(self.relayed_files(), None)
+
+    def relayed_files(self) -> list[str]:
+        split = bool(self.claim.spec.get("split_output"))
+        return [name for name in RELAYED_FILES if split or name not in ("stdout", "stderr")]
+
+    def end_without_runner(self, ending: str, message: str) -> None:
+        """Give it the record that a runner would have written."""
+        self.status = {
+            "state": "ended", "ending": ending, "message": message, "exit_code": None, "signal": None,
+            "tree_gone": True, "sizes": {},
+        }  # fmt: skip
+        self.outputs = []
+
+    def running_report(self, node: str) -> Report:
+        return Report(
+            key=self.key, state=AttemptState.RUNNING, node=node, granted=self._granted(), started_at=self.started_at,
+            native_id=self.sighting.native_id,
+        )  # fmt: skip
+
+    def end_report(self, node: str) -> Report:
+        return Report(
+            key=self.key, state=AttemptState.ENDED, node=node, granted=self._granted(), started_at=self.started_at,
+            native_id=self.sighting.native_id, record=self.record, gone=None if self.record else self.gone,
+            outputs=self.outputs or [], detail="; ".join(self.notes) or None,
+        )  # fmt: skip
+
+    def _granted(self) -> dict[str, Any] | None:
+        return self.grant.to_json() if self.grant else None
+
+
+class Book:
+    """All attempts that this agent owns, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[AttemptKey, Attempt] = {}
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(tuple(self._attempts.values()))
+
+    def __contains__(self, key: AttemptKey) -> bool:
+        return key in self._attempts
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def get(self, key: AttemptKey) -> Attempt | None:
+        return self._attempts.get(key)
+
+    def add(self, attempt: Attempt) -> None:
+        self._attempts[attempt.key] = attempt
+
+    def drop(self, key: AttemptKey) -> None:
+        self._attempts.pop(key, None)
+
+    def in_phase(self, *phases: Phase) -> list[Attempt]:
+        return [attempt for attempt in self._attempts.values() if attempt.phase in phases]

@@ -1,0 +1,32 @@
+"""Who an agent is: a name of its own that survives restarts, kept in its site's directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+
+from runyard import errors, machine
+from runyard.hosts import local
+
+
+def durable_name(directory: Path) -> str:
+    """The name in agent.json; made up at the first start. Attempts belong to this name, so it must not change."""
+    path = directory / "agent.json"
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["name"])
+    except FileNotFoundError:
+        name = f"{_short(machine.node_name())}-{secrets.token_hex(3)}"
+        local.make_directory(os.fspath(directory))
+        local.write_file(os.fspath(path), json.dumps({"name": name}).encode(), durable=True)
+        return name
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise errors.ConfigError(
+            f"{path} cannot be read: {error}", "restore it: runs that are under way belong to the name in it"
+        ) from None
+
+
+def _short(node: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", node.partition(".")[0].lower()).strip("-")[:40] or "agent"

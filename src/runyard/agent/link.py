@@ -1,0 +1,41 @@
+"""How an agent speaks to its yard. It only dials out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+
+
+class Link(Protocol):
+    """Every call blocks until the yard has answered and raises runyard.errors; calls may come from several threads."""
+
+    def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
+        """The incarnation to speak with from now on, and the attempts that this agent owned before."""
+        ...
+
+    def sync(self, request: SyncRequest) -> SyncResponse:
+        """One round. It is answered at once; raises Stale when a newer incarnation has said hello."""
+        ...
+
+    def append(
+        self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes
+    ) -> int:
+        """Bytes of a file that only grows. Returns the size that the yard holds now, which is where to go on."""
+        ...
+
+    def missing_blobs(self, digests: Iterable[str]) -> set[str]:
+        """Those of them that the yard does not have."""
+        ...
+
+    def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+        """Hand over a file. `movable`: nobody will change it any more, so a yard on the same disk may link it."""
+        ...
+
+    def on_news(self, site: str, callback: Callable[[], None]) -> None:
+        """Call back, from any thread, when there may be work or a stop order. A lost hint costs time, nothing else."""
+        ...
+
+    def close(self) -> None: ...

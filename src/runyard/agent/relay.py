@@ -1,0 +1,80 @@
+"""Bring the growing files of attempts to the yard, by offset.
+
+The yard says after each piece how much it holds, and that is where the next piece begins: whatever was lost, repeated or
+sent by an earlier incarnation, both sides agree again after one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from runyard.agent.attempts import Attempt, Phase
+from runyard.agent.errands import Errands
+from runyard.hosts.base import CHUNK, Seen
+
+LANE = "relay"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    attempt: Attempt
+    file: str
+    offset: int
+    data: bytes
+
+
+Send = Callable[[Piece], int]  # the size that the yard holds afterwards
+Failed = Callable[[Exception], None]
+
+
+class Relay:
+    def __init__(self, errands: Errands, clock: Callable[[], float]) -> None:
+        self._errands, self._clock = errands, clock
+
+    def relay(self, attempts: Iterable[Attempt], seen: Mapping[str, Seen], send: Send, failed: Failed) -> None:
+        """Send what was seen of these attempts, all of it in one errand."""
+        pieces = [piece for attempt in attempts if not attempt.relaying for piece in _pieces(attempt, seen)]
+        if not pieces:
+            return
+        for piece in pieces:
+            piece.attempt.relaying = True
+
+        def done(held: list[int], error: Exception | None) -> None:
+            self._done(pieces, held or [])
+            if error is not None:
+                failed(error)
+
+        self._errands.send(LANE, lambda: [send(piece) for piece in pieces], done)
+
+    def _done(self, pieces: list[Piece], held: list[int]) -> None:
+        for piece in pieces:
+            piece.attempt.relaying = False
+        for piece, size in zip(pieces, held, strict=False):
+            piece.attempt.offsets[piece.file] = size
+            if _goes_on(piece, size):
+                piece.attempt.look_at = min(piece.attempt.look_at, self._clock())
+
+
+def _goes_on(piece: Piece, size: int) -> bool:
+    """Whether to look again at once: there is more, or somebody waits for the rest."""
+    return piece.attempt.phase is Phase.OVER or len(piece.data) >= CHUNK or size != piece.offset + len(piece.data)
+
+
+def _pieces(attempt: Attempt, seen: Mapping[str, Seen]) -> list[Piece]:
+    """New bytes; and for a file of which only the yard knows how much it holds, a question."""
+    data = seen[attempt.place].data if attempt.place in seen else {}
+    pieces = [Piece(attempt=attempt, file=name, offset=attempt.offsets[name] or 0, data=data[name]) for name in data]
+    unknown = [name for name, offset in attempt.offsets.items() if offset is None]
+    return pieces + [Piece(attempt=attempt, file=name, offset=0, data=b"") for name in unknown]
+
+
+def missing(attempt: Attempt) -> str:
+    """What the yard does not hold yet of an attempt that is over, as `log: 3 of 7 bytes`; empty when it has all."""
+    sizes = (attempt.record or {}).get("sizes") or {}
+    for name, offset in attempt.offsets.items():
+        if offset is None or attempt.relaying:
+            return f"{name}: not known yet"
+        if offset < sizes.get(name, 0):
+            return f"{name}: {offset} of {sizes[name]} bytes"
+    return "" if attempt.record is not None or attempt.drained else "its files were not read to their ends yet"

@@ -1,0 +1,40 @@
+"""Sleep until something happens: a hint from another thread, a notice from the backend, or a time that has come."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from collections.abc import Iterable
+
+LONGEST_S = 3600.0
+
+
+class Wake:
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._rung = False
+
+    def ring(self) -> None:
+        """From any thread, also from a signal handler. Rings before the next sleep count as one."""
+        if self._rung:
+            return
+        self._rung = True
+        with contextlib.suppress(OSError):  # full: it is awake anyway; closed: nobody sleeps any more
+            os.write(self._writer, b"!")
+
+    def sleep(self, seconds: float, others: Iterable[int] = ()) -> None:
+        """Until somebody rings, one of the other descriptors has something to read, or the time is over."""
+        waiting = select.poll()
+        for descriptor in (self._reader, *others):
+            waiting.register(descriptor, select.POLLIN)
+        waiting.poll(max(0.0, min(seconds, LONGEST_S)) * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reader, 4096)
+        self._rung = False  # after the read: a ring in between is for the pass that follows now
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)

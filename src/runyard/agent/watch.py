@@ -1,0 +1,139 @@
+"""Look at all attempts that were started, and say what each of them is.
+
+| `started` | exit record | the backend says   | the attempt is                                          |
+|-----------|-------------|--------------------|---------------------------------------------------------|
+| –         | yes         | –                  | over: settle by the record                              |
+| no        | no          | absent             | not started: start it again                             |
+| no        | no          | gone               | over without a record                                   |
+| no        | no          | anything else      | pending                                                 |
+| yes       | no          | gone               | over without a record                                   |
+| yes       | no          | alive              | running                                                 |
+| yes       | no          | anything else      | in doubt: nothing is done, until it has been silent long |
+
+An attempt of which the yard knows that it ran, and which is absent, lost its directory: it is never started again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+
+from runyard.agent.attempts import Attempt
+from runyard.backends.base import Backend, Presence, Sighting
+from runyard.hosts.base import Known, Seen
+from runyard.model.states import AttemptState
+
+LIVELY_S = 0.06  # between two looks while output is fresh
+QUIET_S = 0.2
+FRESH_S = 2.0  # output counts as fresh for so long
+TOGETHER_S = 0.02  # looks that are due within this time are done at once
+POLL_S = 1.0  # between two questions to the backend
+BIRTH_S = 10.0  # a job that was submitted makes `started` within this time, or is submitted again
+SILENCE_S = 30.0  # an attempt in doubt whose status does not change for so long is ended
+
+
+class Verdict(enum.Enum):
+    NOT_STARTED = enum.auto()
+    PENDING = enum.auto()
+    RUNNING = enum.auto()
+    DOUBTFUL = enum.auto()
+    OVER = enum.auto()
+
+
+def judge(*, started: bool, recorded: bool, presence: Presence, was_running: bool = False) -> Verdict:
+    if recorded or presence is Presence.GONE:
+        return Verdict.OVER
+    if started:
+        return Verdict.RUNNING if presence is Presence.ALIVE else Verdict.DOUBTFUL
+    if presence is not Presence.ABSENT:
+        return Verdict.DOUBTFUL if was_running else Verdict.PENDING
+    return Verdict.OVER if was_running else Verdict.NOT_STARTED
+
+
+class Watch:
+    """Gathers evidence into attempts: one scan and one poll for all that are due."""
+
+    def __init__(self, backend: Backend, root: str, clock: Callable[[], float]) -> None:
+        self._backend, self._root, self._clock = backend, root, clock
+        self._polled_at = -POLL_S
+        self._turn = 0
+
+    def look(self, attempts: Sequence[Attempt], noticed: set[str]) -> dict[str, Seen]:
+        """Evidence of those that are due or noticed. What is returned, by place, also holds new bytes of their files."""
+        now = self._clock()
+        polling = now >= self._polled_at + POLL_S
+        due = [
+            attempt
+            for attempt in attempts
+            if polling or attempt.look_at <= now + TOGETHER_S or attempt.job.directory in noticed
+        ]
+        self._turn += 1
+        first = self._turn % max(1, len(due))  # a scan brings only so many bytes: everybody is first once
+        found = self._scan(due[first:] + due[:first])
+        found |= self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
+        if polling:
+            self._polled_at = now
+        return found
+
+    def next_look(self, attempts: Sequence[Attempt]) -> float:
+        soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
+        return min(soonest, self._polled_at + POLL_S) if attempts else soonest
+
+    def _poll(self, attempts: list[Attempt]) -> dict[str, Seen]:
+        asked = [attempt for attempt in attempts if attempt.record is None]
+        if not asked:
+            return {}
+        sightings = self._backend.poll([attempt.job for attempt in asked])
+        for attempt in asked:
+            attempt.sighting = sightings.get(attempt.key, Sighting(presence=Presence.UNKNOWN))
+        # A record may have been written between the scan and the proof that the job is gone.
+        return self._scan([attempt for attempt in asked if attempt.sighting.presence is Presence.GONE])
+
+    def _scan(self, attempts: list[Attempt]) -> dict[str, Seen]:
+        if not attempts:
+            return {}
+        now = self._clock()
+        by_place = {attempt.place: attempt for attempt in attempts}
+        found = self._backend.host.scan(self._root, [_known(attempt) for attempt in attempts])
+        for attempt in attempts:
+            attempt.drained = not attempt.relaying
+            attempt.look_at = now + (LIVELY_S if now < attempt.fresh_until else QUIET_S)
+        for seen in found:
+            _note(by_place[seen.directory], seen, now)
+        return {seen.directory: seen for seen in found}
+
+
+def _known(attempt: Attempt) -> Known:
+    """While bytes are on their way the offsets are not known, so only the status is asked for."""
+    offsets = {} if attempt.relaying else {name: at for name, at in attempt.offsets.items() if at is not None}
+    return Known(
+        directory=attempt.place, offsets=offsets, version=attempt.version, started=attempt.made_started
+    )
+
+
+def _note(attempt: Attempt, seen: Seen, now: float) -> None:
+    attempt.made_started = seen.started
+    if seen.status is not None:
+        attempt.version, attempt.status, attempt.status_at = seen.version, seen.status, now
+    if seen.data:
+        attempt.drained = False
+        attempt.fresh_until = now + FRESH_S
+        attempt.look_at = now + LIVELY_S
+
+
+def verdict_on(attempt: Attempt, now: float) -> Verdict:
+    """The table, and the two deadlines for those that are neither seen to run nor proven to be over."""
+    found = judge(
+        started=attempt.made_started,
+        recorded=attempt.record is not None,
+        presence=attempt.sighting.presence,
+        was_running=attempt.claim.state is AttemptState.RUNNING,
+    )
+    if found is Verdict.NOT_STARTED and now < attempt.submitted_at + BIRTH_S:
+        return Verdict.PENDING
+    return found
+
+
+def is_silent(attempt: Attempt, now: float) -> bool:
+    """In doubt for too long."""
+    return now >= max(attempt.status_at, attempt.submitted_at) + SILENCE_S

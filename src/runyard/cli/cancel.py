@@ -1,0 +1,61 @@
+"""`runyard cancel`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard.cli import changes, endings, failures, output, selection
+from runyard.client import Client, Run
+from runyard.model.spec import Stop
+
+
+@click.command("cancel")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@selection.filter_options
+@click.option("--no-wait", is_flag=True, help="Return as soon as the wish is recorded.")
+@output.quiet_option
+@output.json_option
+def command(runs: tuple[str, ...], no_wait: bool, quiet: bool, as_json: bool, **given: Any) -> int:
+    """Stop runs, and wait until nothing of them is left.
+
+    RUN is a number, a range such as 3-9, or last. With --state, --project, --tag, … it means the runs that match and
+    have not ended.
+    """
+    client = Client(start=False)
+    found = selection.select(client, runs, given, states=selection.ACTIVE)
+    outcome = changes.Outcome.split(client.cancel(run.id for run in found))
+    stopping = [run for run in outcome.runs if not run.final]
+    if stopping and not no_wait:
+        interrupted = _wait(stopping, quiet)
+        if interrupted:
+            return failures.INTERRUPTED
+    return outcome.tell(output.writer(as_json, quiet), _sentence, "no runs to cancel")
+
+
+def _wait(runs: list[Run], quiet: bool) -> bool:
+    """True when the person did not want to wait; the wish stands."""
+    if not quiet:
+        output.remark(_what_for(runs))
+    try:
+        endings.wait_all(runs)
+    except KeyboardInterrupt:
+        output.remark("\nthey are still being stopped; runyard ls --state active shows how far it is")
+        return True
+    return False
+
+
+def _what_for(runs: list[Run]) -> str:
+    if len(runs) > 1:
+        return f"asked {len(runs)} runs to stop; waiting until nothing of them runs any more"
+    run = runs[0]
+    stop = Stop.parse(run.spec.get("stop", {}))
+    then = f"SIG{stop.signal} now, SIGKILL after {stop.grace}s" if run.state == "running" else f"it is {run.state}"
+    return f"asked run {run.id} to stop ({then}); waiting until nothing of it runs any more"
+
+
+def _sentence(run: Run) -> str:
+    if run.state == "cancelled":
+        return f"run {run.id} cancelled"
+    return f"run {run.id} is stopping" if not run.final else f"run {run.id} had ended: {run.state}"

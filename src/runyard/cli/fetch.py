@@ -1,0 +1,75 @@
+"""`runyard fetch`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from runyard.cli import output, selection
+from runyard.client import Client, Run
+from runyard.model import units
+
+
+@click.command("fetch")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("-o", "--output", "directory", metavar="DIR", help="Where to put them (default: run-ID).")
+@output.quiet_option
+@output.json_option
+def command(runs: tuple[str, ...], directory: str | None, quiet: bool, as_json: bool) -> None:
+    """Bring a run's outputs here.
+
+    RUN is a number, a range such as 3-9, or last (which is meant when none is named). Files that are there already are
+    not brought again; several runs get a directory each.
+    """
+    client = Client(start=False)
+    found = selection.select(client, runs or ("last",))
+    fetched = [_fetch(run, _target(run, directory, len(found) > 1), quiet or as_json) for run in found]
+    paths = [path for _, several in fetched for path in several]
+    output.writer(as_json, quiet).write(
+        [{"id": run.id, "files": [str(path) for path in files]} for run, files in fetched],
+        lambda console: _tell(fetched),
+        paths,
+    )
+
+
+def _target(run: Run, directory: str | None, several: bool) -> Path:
+    if directory is None:
+        return Path(f"run-{run.id}")
+    return Path(directory, f"run-{run.id}") if several else Path(directory)
+
+
+def _fetch(run: Run, target: Path, quiet: bool) -> tuple[Run, list[Path]]:
+    total = sum(item.size for item in run.outputs())
+    with _progress(f"run {run.id}", total, quiet) as advance:
+        return run, run.fetch(target, progress=advance)
+
+
+@contextlib.contextmanager
+def _progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    if quiet or not sys.stderr.isatty():
+        yield lambda size: None
+        return
+    from rich import progress
+
+    columns = (
+        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn(binary_units=True),
+        progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    with progress.Progress(*columns, console=output.console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda size: bar.advance(task, size)
+
+
+def _tell(fetched: list[tuple[Run, list[Path]]]) -> None:
+    for run, files in fetched:
+        if not files:
+            output.remark(f"run {run.id} has no outputs: a run keeps what it writes into $OUTPUT_DIR")
+            continue
+        size = units.show_size(sum(path.stat().st_size for path in files))
+        for path in files:
+            click.echo(path)
+        output.remark(f"run {run.id}: {len(files)} file{'s' if len(files) != 1 else ''}, {size}")

@@ -1,0 +1,36 @@
+"""`runyard ls`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard.cli import output, selection
+from runyard.client import Client
+
+
+@click.command("ls")
+@selection.filter_options
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many to show.")
+@click.option("--before", type=int, metavar="ID", help="Older than this run: the next page.")
+@output.quiet_option
+@output.json_option
+def command(limit: int, before: int | None, quiet: bool, as_json: bool, **given: Any) -> None:
+    """List runs, newest first."""
+    filters = selection.query(given)
+    found = Client(start=False).runs(limit=limit + 1, before=before, **filters)
+    runs, more = found[:limit], len(found) > limit
+
+    def draw(console: Any) -> None:
+        from runyard.cli import tables
+
+        if runs:
+            console.print(tables.build(tables.RUN_COLUMNS, [run.data for run in runs]))
+        else:
+            filtered = any(filters.values()) or before
+            output.remark("no runs match" if filtered else "no runs yet: runyard submit -- python train.py")
+
+    output.writer(as_json, quiet).write([run.data for run in runs], draw, [run.id for run in runs])
+    if more and not quiet:
+        output.remark(f"more: runyard ls --before {runs[-1].id}")

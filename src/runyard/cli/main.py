@@ -1,0 +1,80 @@
+"""`runyard`: which command lives in which file. Nothing else is loaded before a command is chosen."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from runyard import __version__
+from runyard.cli import failures
+
+RUNS = {
+    "submit": "Hand in a run, or many from a file.",
+    "ls": "List runs, newest first.",
+    "show": "Show all about a run, and what to do next.",
+    "logs": "Print a run's log, or follow it live.",
+    "wait": "Wait for runs to end; exits as they did.",
+    "cancel": "Stop runs, and wait until nothing of them is left.",
+    "retry": "Queue ended runs again.",
+    "fetch": "Bring a run's outputs here.",
+    "top": "Show what running runs use: cores, memory, GPUs.",
+    "events": "Show what happened to a run, step by step.",
+}
+YARD = {
+    "up": "Start the yard.",
+    "down": "Stop the yard; its runs go on.",
+    "status": "Say whether the yard runs, and where.",
+    "doctor": "Check this machine and this yard.",
+    "token": "Show, create, list and revoke tokens.",
+    "site": "List, show, drain and resume sites.",
+    "agent": "Serve a site from this machine.",
+}
+COMMANDS = {**RUNS, **YARD}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name; `--help` shows them without loading one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"runyard.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise failures.unknown_command(args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in (("Runs", RUNS), ("Yard", YARD)):
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Start here"):
+            formatter.write_text("runyard submit -- python train.py")
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="runyard %(version)s")
+def cli() -> None:
+    """One place for a lab's training runs.
+
+    Hand in what to train; runyard remembers it, runs it where there is room, and says how it ended and why.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    def call() -> Any:
+        return cli.main(arguments, prog_name="runyard", standalone_mode=False)
+
+    sys.exit(failures.guard(call))

@@ -1,0 +1,120 @@
+"""`runyard show`: everything about one run on a page."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from runyard.cli import advice, tables, words
+from runyard.model import units
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+JUDGES = {
+    "cgroup": "enforced by the kernel (cgroup)",
+    "pss": "measured: RSS as the trigger, PSS as the judge",
+}
+
+Run = Mapping[str, Any]
+
+
+def draw(console: Console, run: Run) -> None:
+    console.print(_heading(run))
+    console.print(tables.pairs(_facts(run)))
+    if run["attempts"]:
+        console.print()
+        console.print(tables.build(ATTEMPT_COLUMNS, run["attempts"]))
+    console.print()
+    console.print(tables.pairs((command, why) for command, why in advice.next_steps(run)), style="default")
+
+
+def _heading(run: Run) -> Text:
+    word = tables.state(run)
+    text = Text(f"run {run['id']}", style="bold")
+    if run["name"]:
+        text.append(f"  {words.one_line(run['name'])}", style="default")
+    text.append("  ")
+    text.append(word, style=tables.COLOURS.get(word, ""))
+    if words.note(run):
+        text.append(f"  {words.note(run)}", style="default")
+    return text
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """Only what there is to say."""
+    for name, value in _all_facts(run):
+        if value and value != "-":
+            yield name, value
+
+
+def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
+    spec = run["spec"]
+    yield "command", words.one_line(words.command_line(run["command"]))
+    yield "parameters", words.parameters(run["params"])
+    yield "directory", spec.get("cwd") or ""
+    yield "environment", " ".join(sorted(spec.get("env", {})))
+    yield "project", run["project"]
+    yield "owner", run["owner"]
+    yield "tags", " ".join(run["tags"])
+    yield "after", words.numbers(run["after"])
+    yield "site", " on ".join(word for word in (run["site"], run["node"]) if word)
+    yield "asked", words.asked(run["resources"])
+    yield "granted", words.granted(run["granted"])
+    yield "created", _when(run["created_at"])
+    yield "started", _when(run["started_at"])
+    yield "ended", _when(run["ended_at"])
+    yield "ran for", words.elapsed(run)
+    yield "cpu time", _cpu_time(run)
+    yield "peak memory", _memory(run)
+
+
+def _when(text: str | None) -> str:
+    return f"{words.local_time(text)} ({words.ago(text)} ago)" if text else ""
+
+
+def _cpu_time(run: Run) -> str:
+    if run["cpu_time"] is None:
+        return ""
+    wall = run["wall_time"] or 0
+    cores = f", {run['cpu_time'] / wall:.1f} cores on average" if wall >= 1 else ""
+    return units.show_duration(run["cpu_time"]) + cores
+
+
+def _memory(run: Run) -> str:
+    """The peak, the limit, and who judges it."""
+    limit = (run["granted"] or run["resources"]).get("memory")
+    peak = units.show_size(run["peak_memory"]) if run["peak_memory"] is not None else ""
+    of = f" of {units.show_size(limit)}" if limit and peak else ""
+    record = (run["attempts"][-1]["record"] or {}) if run["attempts"] else {}
+    judge = JUDGES.get(str(record.get("memory_judge")), "") if limit else ""
+    return f"{peak}{of}" + (f", {judge}" if judge and peak else "")
+
+
+def _ending(attempt: Run) -> str:
+    if attempt["state"] != "ended":
+        return str(attempt["state"])
+    return ": ".join(word for word in (attempt["outcome"], attempt["reason"]) if word)
+
+
+def _exit(attempt: Run) -> str:
+    if attempt["signal"]:
+        try:
+            return signal.Signals(attempt["signal"]).name
+        except ValueError:
+            return f"signal {attempt['signal']}"
+    return "-" if attempt["exit_code"] is None else str(attempt["exit_code"])
+
+
+ATTEMPT_COLUMNS = (
+    tables.Column(title="ATTEMPT", value=lambda attempt: str(attempt["number"]), right=True),
+    tables.Column(title="ENDING", value=_ending, coloured=True),
+    tables.Column(title="EXIT", value=_exit, right=True),
+    tables.Column(title="NODE", value=lambda attempt: attempt["node"] or "-"),
+    tables.Column(title="TIME", value=words.elapsed, right=True),
+    tables.Column(title="LOG", value=lambda attempt: units.show_size(attempt["log_size"]), right=True),
+    tables.Column(title="DETAIL", value=lambda attempt: words.detail(attempt), flexible=True, boring=("",)),
+)

@@ -1,0 +1,78 @@
+"""Which runs a command means: `42 43`, `3-9`, `last`, or filters such as `--state queued --project digits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from runyard import errors
+from runyard.client import Client, Run
+from runyard.model import selectors
+from runyard.model.states import FINAL, RunState
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+STATES = tuple(state.value for state in RunState)
+ACTIVE = tuple(state.value for state in RunState if state not in FINAL)
+FILTERS = ("state", "project", "owner", "site", "tag", "name")
+
+OPTIONS = (
+    click.option("--state", multiple=True, type=click.Choice([*STATES, "active"]), help="In this state. Repeatable."),
+    click.option("--project", multiple=True, metavar="NAME", help="Of this project. Repeatable."),
+    click.option("--owner", metavar="NAME", help="Of this person."),
+    click.option("--site", metavar="NAME", help="At this site."),
+    click.option("--tag", metavar="TAG", help="With this tag."),
+    click.option("--name", metavar="TEXT", help="With this name."),
+)
+
+
+def filter_options(function: Function) -> Function:
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[str, Any]:
+    """The filters that were given, as the client takes them."""
+    found = {name: given[name] for name in FILTERS if given.get(name)}
+    states = [word for state in found.get("state", ()) for word in (ACTIVE if state == "active" else (state,))]
+    return {**found, "state": states or list(default_states)}
+
+
+def select(
+    client: Client, words: Iterable[str], given: Mapping[str, Any] | None = None, *, states: Iterable[str] = ()
+) -> list[Run]:
+    """The runs that are meant, in the order they were named. Filters alone mean runs in `states`."""
+    filters = query(given or {}, states if not words else ())
+    filtering = any(filters.values())
+    if not words:
+        if not any((given or {}).get(name) for name in FILTERS):
+            raise errors.InvalidInput("no run was named", "name runs like 42, 3-9 or last, or by --state, --tag, …")
+        return list(client.iter_runs(**filters))
+    named = _named(client, words)
+    if not filtering:
+        return named
+    kept = {run.id for run in client.iter_runs(ids=[run.id for run in named], **filters)}
+    return [run for run in named if run.id in kept]
+
+
+def one(client: Client, words: Iterable[str]) -> Run:
+    """Exactly one run; without a word, the newest of the caller."""
+    named = _named(client, list(words) or ["last"])
+    if len(named) != 1:
+        raise errors.InvalidInput(f"this works on one run, and {len(named)} were named")
+    return named[0]
+
+
+def _named(client: Client, words: Iterable[str]) -> list[Run]:
+    chosen = selectors.parse_selectors(words)
+    found = client.runs_by_id(chosen.ids) if chosen.ids else {}
+    missing = [number for number in chosen.ids if number not in found]
+    if missing:
+        raise errors.NotFound(f"there is no run {missing[0]}", "runyard ls")
+    runs = [found[number] for number in chosen.ids]
+    if chosen.last:
+        last = client.last()
+        runs += [] if last.id in found else [last]
+    return runs

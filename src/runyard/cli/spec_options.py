@@ -1,0 +1,97 @@
+"""The options of `submit`, and the spec they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from runyard import errors
+from runyard.cli import pairs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+RESOURCES = ("cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
+PLAIN = ("name", "project", "cwd", "site", "priority", "seed", "idempotency_key")
+
+OPTIONS = (
+    click.option("--cpus", type=int, metavar="N", help="CPU cores (default 1); thread variables follow them."),
+    click.option("--memory", metavar="SIZE", help="Memory limit, such as 4G."),
+    click.option("--time", metavar="DURATION", help="Time limit, such as 90s, 2h or 1:30:00."),
+    click.option("--gpus", type=int, metavar="N", help="GPUs, pinned to this run alone."),
+    click.option("--gpu-type", metavar="TEXT", help="A part of the GPU's name, such as a100."),
+    click.option("--gpu-memory", metavar="SIZE", help="Memory that each GPU must have."),
+    click.option("--name", metavar="TEXT", help="What to call the run."),
+    click.option("--project", metavar="NAME", help="The project it belongs to."),
+    click.option("-p", "--param", "params", multiple=True, metavar="K=V",
+                 help="A parameter for {K} in the command; JSON or text, a.b=1 nests. Repeatable."),
+    click.option("-e", "--env", multiple=True, metavar="K[=V]", help="Set a variable, or pass on mine. Repeatable."),
+    click.option("--env-file", multiple=True, metavar="FILE", help="Set the variables in a file. Repeatable."),
+    click.option("--cwd", metavar="DIR", help="Working directory (default: this one)."),
+    click.option("--site", metavar="NAME", help="Run at this site only."),
+    click.option("--priority", type=int, metavar="N", help="Higher goes first (default 0)."),
+    click.option("--after", multiple=True, metavar="RUN", help="Start when these runs have succeeded. Repeatable."),
+    click.option("--retry", type=int, metavar="N", help="Try again up to N times when the machine fails it."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag to find it by. Repeatable."),
+    click.option("--seed", type=int, metavar="N", help="Its random seed, as RUNYARD_SEED."),
+    click.option("--output", "outputs", multiple=True, metavar="GLOB",
+                 help="Which files of OUTPUT_DIR to keep (default: all). Repeatable."),
+    click.option("--split-output", is_flag=True, default=None, help="Keep stdout and stderr apart as well."),
+    click.option("--stop-signal", metavar="SIG", help="What asks it to stop (default TERM)."),
+    click.option("--grace", metavar="DURATION", help="How long it gets before it is killed (default 10s)."),
+    click.option("--idempotency-key", metavar="TEXT", help="Submitting again with this key returns the first run."),
+)  # fmt: skip
+
+
+def spec_options(function: Function) -> Function:
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """The spec (from a file, or empty) with what the command line says put over it."""
+    whole = dict(spec)
+    if command:
+        whole["command"] = list(command)
+    whole.update({name: given[name] for name in PLAIN if given[name] is not None})
+    whole.update({name: list(given[name]) for name in ("tags", "outputs", "after") if given[name]})
+    if given["split_output"]:
+        whole["split_output"] = True
+    _merge(whole, "resources", {name: given[name] for name in RESOURCES if given[name] is not None})
+    _merge(whole, "stop", _stop(given))
+    _merge(whole, "env", environment(given))
+    if given["retry"] is not None:
+        _merge(whole, "retry", {"max": given["retry"]})
+    if given["params"]:
+        whole["params"] = pairs.parameters(given["params"], _mapping(whole, "params"))
+    return whole
+
+
+def environment(given: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in given["env_file"]:
+        found.update(pairs.variables_from_file(path))
+    return {**found, **pairs.variables(given["env"])}
+
+
+def _stop(given: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"signal": given["stop_signal"], "grace": given["grace"]}
+    if said["grace"] in ("0", "0s"):
+        said["grace"] = 0
+    return {name: item for name, item in said.items() if item is not None}
+
+
+def _merge(spec: dict[str, Any], field: str, further: Mapping[str, Any]) -> None:
+    if further:
+        spec[field] = {**_mapping(spec, field), **further}
+
+
+def _mapping(spec: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """What the file says for a field that options add to. A retry may be a bare number there."""
+    said = spec.get(field) or {}
+    if field == "retry" and isinstance(said, int):
+        return {"max": said}
+    if not isinstance(said, dict):
+        raise errors.InvalidInput(f"{field}: must be a mapping of names to values")
+    return said

@@ -1,0 +1,126 @@
+"""`runyard submit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard import errors
+from runyard.cli import endings, output, spec_file, words
+from runyard.cli.spec_options import override, spec_options
+from runyard.client import Client, Run
+from runyard.model import selectors
+
+
+@click.command("submit", context_settings={"allow_interspersed_args": False})
+@spec_options
+@click.option("-f", "--file", metavar="FILE", help="Read the run, or a list of runs, from YAML or JSON; - is stdin.")
+@click.option("--follow", is_flag=True, help="Print the log as it comes; exit as the run does.")
+@click.option("--wait", is_flag=True, help="Return when it has ended; exit as the run does.")
+@click.option("--dry-run", is_flag=True, help="Show what would run and where; store nothing.")
+@output.quiet_option
+@output.json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def command(
+    file: str | None, follow: bool, wait: bool, dry_run: bool, quiet: bool, as_json: bool, command: tuple[str, ...],
+    **given: Any,
+) -> int:  # fmt: skip
+    """Hand in a run, or many from a file.
+
+    Options of runyard come first; from the first word of COMMAND on, everything belongs to the command.
+
+    \b
+      runyard submit -- python train.py --lr 0.1
+      runyard submit --cpus 2 --memory 4G --time 2h -p lr=0.1 -- python train.py --lr {lr}
+      runyard submit -f runs.yaml --project digits
+    """
+    client = Client(notify=output.remark)
+    writer = output.writer(as_json, quiet)
+    given["after"] = _parents(client, given["after"])
+    found, several = spec_file.load(file) if file else ([{}], False)
+    specs = [override(spec, given, command) for spec in found]
+    _check(specs, several, follow, file)
+    if dry_run:
+        return _plan(client, specs, several, writer)
+    runs = client.submit_many(specs) if several else [client.submit(**specs[0])]
+    if follow:
+        return _follow(runs[0], as_json, quiet, writer)
+    if wait:
+        return _wait(runs, several, quiet, writer)
+    writer.write(_document(runs, several) if as_json else None, lambda console: _tell(runs), [run.id for run in runs])
+    return 0
+
+
+def _check(specs: list[dict[str, Any]], several: bool, follow: bool, file: str | None) -> None:
+    if follow and several:
+        raise errors.InvalidInput("--follow follows one run, and this is a list", "use --wait")
+    if not file and not specs[0].get("command"):
+        raise errors.InvalidInput("no command was given", "say what to run: runyard submit -- python train.py")
+
+
+def _parents(client: Client, selected: tuple[str, ...]) -> list[int]:
+    chosen = selectors.parse_selectors(selected)
+    return [*chosen.ids, *([client.last().id] if chosen.last else [])]
+
+
+def _follow(run: Run, as_json: bool, quiet: bool, writer: output.Writer) -> int:
+    if not quiet:
+        output.remark(f"run {run.id}: following its log; Ctrl-C leaves it running")
+    code = endings.follow(run, to_stderr=as_json)
+    if as_json and run.final:
+        writer.write(run.data, lambda console: None)
+    return code
+
+
+def _wait(runs: list[Run], several: bool, quiet: bool, writer: output.Writer) -> int:
+    if not quiet:
+        output.remark(f"submitted {_name(runs)}; waiting")
+    endings.wait_all(runs)
+    writer.write(_document(runs, several), lambda console: endings.tell(runs), [run.id for run in runs])
+    return endings.first_code(runs)
+
+
+def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: output.Writer) -> int:
+    plans = [client.plan(**spec) for spec in specs]
+
+    def draw(console: Any) -> None:
+        from rich.text import Text
+
+        from runyard.cli import tables
+
+        for plan in plans:
+            console.print(Text("would run", style="bold"))
+            console.print(tables.pairs(_plan_facts(plan)))
+
+    writer.write(plans if several else plans[0], draw)
+    return 0
+
+
+def _plan_facts(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [
+        ("command", words.one_line(words.command_line(plan["argv"]))),
+        ("directory", plan["cwd"] or "a fresh one"),
+        ("site", plan["site"] if plan["site"] != "any" else f"the first of {', '.join(plan['sites'])} with room"),
+        ("asked", words.asked(plan["resources"])),
+        ("queue", f"{plan['waiting']} waiting there now"),
+    ]
+    return facts + [("variable", words.one_line(f"{name}={value}")) for name, value in sorted(plan["env"].items())]
+
+
+def _document(runs: list[Run], several: bool) -> Any:
+    return [run.data for run in runs] if several else runs[0].data
+
+
+def _name(runs: list[Run]) -> str:
+    ids = words.numbers(run.id for run in runs)
+    return f"run {ids}" if len(runs) == 1 else f"{len(runs)} runs: {ids}"
+
+
+def _tell(runs: list[Run]) -> None:
+    click.echo(f"submitted {_name(runs)}")
+    if len(runs) == 1:
+        output.remark(f"  runyard logs {runs[0].id} -f    follow its log")
+        output.remark(f"  runyard show {runs[0].id}       see how it is doing")
+    else:
+        output.remark("  runyard ls    see how they are doing")

@@ -1,0 +1,88 @@
+"""Tables for people. A column that would say the same boring thing in every row is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from runyard.cli import words
+from runyard.model import units
+
+COLOURS = {
+    "queued": "dim", "starting": "blue", "running": "cyan", "stopping": "yellow",
+    "succeeded": "green", "failed": "red", "cancelled": "yellow",
+    "ok": "green", "warn": "yellow", "fail": "red", "alive": "green", "unreachable": "red", "drained": "yellow",
+}  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    title: str
+    value: Callable[[Row], str]
+    right: bool = False
+    flexible: bool = False  # gives way when the terminal is narrow
+    coloured: bool = False  # by the word in it
+    boring: tuple[str, ...] | None = None  # left out when every row says one of these
+
+
+RUN_COLUMNS = (
+    Column(title="ID", value=lambda run: str(run["id"]), right=True),
+    Column(title="STATE", value=lambda run: state(run), coloured=True),
+    Column(title="NAME", value=words.title, flexible=True),
+    Column(title="PROJECT", value=lambda run: run["project"], boring=("default",)),
+    Column(title="SITE", value=lambda run: run["site"] or "-", boring=("local", "-")),
+    Column(title="ASKED", value=lambda run: short_resources(run["resources"]), boring=("1c",)),
+    Column(title="AGE", value=lambda run: words.ago(run["created_at"]), right=True),
+    Column(title="TIME", value=words.elapsed, right=True),
+    Column(title="NOTE", value=words.note, flexible=True, boring=("",)),
+)
+
+
+def state(run: Row) -> str:
+    return "stopping" if run.get("cancel_requested") else str(run["state"])
+
+
+def short_resources(resources: Row) -> str:
+    """`2c 4.0G 1g`: cpus, memory, gpus."""
+    parts = [f"{resources.get('cpus', 1)}c"]
+    if resources.get("memory"):
+        parts.append(units.show_size(resources["memory"]).replace(" ", "").removesuffix("B"))
+    if resources.get("gpus"):
+        parts.append(f"{resources['gpus']}g")
+    return " ".join(parts)
+
+
+def build(columns: Sequence[Column], rows: Iterable[Row]) -> Table:
+    kept = list(rows)
+    cells = {column: [column.value(row) for row in kept] for column in columns}
+    shown = [column for column in columns if column.boring is None or not set(cells[column]) <= set(column.boring)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in shown:
+        table.add_column(
+            column.title, justify="right" if column.right else "left", no_wrap=not column.flexible,
+            min_width=8 if column.flexible else None,
+        )  # fmt: skip
+    for index in range(len(kept)):
+        table.add_row(*(_cell(column, cells[column][index]) for column in shown))
+    return table
+
+
+def _cell(column: Column, text: str) -> Text:
+    style = COLOURS.get(text, "") if column.coloured else ""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
+    """Names on the left, values on the right, wrapped where they are long."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(f"  {name}", value)
+    return table

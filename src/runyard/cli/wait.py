@@ -1,0 +1,37 @@
+"""`runyard wait`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard.cli import endings, output, selection
+from runyard.client import Client
+from runyard.model import units
+
+
+@click.command("wait")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@selection.filter_options
+@click.option("--timeout", metavar="DURATION", help="Give up after this long, with exit code 124.")
+@output.quiet_option
+@output.json_option
+def command(runs: tuple[str, ...], timeout: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
+    """Wait for runs to end; exits as they did.
+
+    RUN is a number, a range such as 3-9, or last (which is meant when none is named). The exit code is that of the
+    first run that did not succeed: its command's own, or 200 cancelled, 201 timeout, 202 out of memory, 203 lost,
+    204 another failure, 205 the yard does not answer.
+    """
+    client = Client(start=False)
+    named = runs or (() if any(given.values()) else ("last",))
+    found = selection.select(client, named, given, states=selection.ACTIVE)
+    seconds = None if timeout is None else float(units.parse_duration(timeout, "--timeout"))
+    in_time = endings.wait_all(found, seconds)
+    output.writer(as_json, quiet).write(
+        [run.data for run in found] if len(found) != 1 else found[0].data,
+        lambda console: endings.tell(found),
+        [run.id for run in found],
+    )
+    return endings.first_code(run for run in found if run.final) if in_time else endings.NOT_YET

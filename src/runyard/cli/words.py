@@ -1,0 +1,125 @@
+"""Times, commands and resources as people read them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from runyard.model import units
+
+ONE_LINE = str.maketrans({"\n": "⏎", "\r": "", "\t": " ", "\x1b": "␛"})
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def moment(text: str | None) -> datetime.datetime | None:
+    return datetime.datetime.fromisoformat(text) if text else None
+
+
+def ago(text: str | None) -> str:
+    """`3m`, `2h`, `5d`: how long ago, in one unit."""
+    then = moment(text)
+    if then is None:
+        return "-"
+    seconds = max(0.0, (now() - then).total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def local_time(text: str | None) -> str:
+    then = moment(text)
+    return then.astimezone().strftime("%Y-%m-%d %H:%M:%S") if then else "-"
+
+
+def elapsed(run: Mapping[str, Any]) -> str:
+    """How long it ran, or has been running."""
+    started, ended = moment(run.get("started_at")), moment(run.get("ended_at"))
+    if started is None:
+        return "-"
+    if ended is not None and run.get("wall_time") is not None:
+        return units.show_duration(run["wall_time"])
+    return units.show_duration(max(0.0, ((ended or now()) - started).total_seconds()))
+
+
+def command_line(command: Iterable[str] | str) -> str:
+    """The command as one would type it."""
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def one_line(text: str) -> str:
+    """Safe to put into a table: no line breaks, and nothing that moves the cursor."""
+    shown = text.translate(ONE_LINE)
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
+
+
+def title(run: Mapping[str, Any]) -> str:
+    """Its name, or else its command."""
+    return one_line(run.get("name") or command_line(run.get("command") or ""))
+
+
+def detail(thing: Mapping[str, Any]) -> str:
+    return one_line(thing.get("detail") or "")
+
+
+def note(run: Mapping[str, Any]) -> str:
+    """Why it is where it is: the reason and the detail."""
+    reason, detail = run.get("reason"), run.get("detail")
+    if reason and detail:
+        return f"{reason}: {one_line(detail)}"
+    return one_line(str(reason or detail or ""))
+
+
+def parameters(params: Mapping[str, Any]) -> str:
+    shown = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items())
+    return one_line(" ".join(shown))
+
+
+def asked(resources: Mapping[str, Any]) -> str:
+    """`2 cpus, 4.0 GB memory, 1 gpu, at most 2h00m`."""
+    parts = [_count(resources.get("cpus", 1), "cpu")]
+    if resources.get("memory"):
+        parts.append(f"{units.show_size(resources['memory'])} memory")
+    if resources.get("gpus"):
+        parts.append(_gpus(resources))
+    if resources.get("time"):
+        parts.append(f"at most {units.show_duration(resources['time'])}")
+    return ", ".join(parts)
+
+
+def granted(slots: Mapping[str, Any] | None) -> str:
+    if not slots:
+        return "-"
+    parts = [_count(slots.get("cpus", 0), "cpu")]
+    if slots.get("memory"):
+        parts.append(f"{units.show_size(slots['memory'])} memory")
+    if slots.get("gpus"):
+        parts.append(", ".join(slots["gpus"]))
+    return ", ".join(parts)
+
+
+def numbers(ids: Iterable[int]) -> str:
+    """`42`, `3-9`, `1-4, 7`: ids with neighbours joined, as selectors understand them."""
+    spans: list[list[int]] = []
+    for number in sorted(ids):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _gpus(resources: Mapping[str, Any]) -> str:
+    kind = " ".join(word for word in (resources.get("gpu_type"), "gpu") if word)
+    size = f" of {units.show_size(resources['gpu_memory'])}" if resources.get("gpu_memory") else ""
+    return _count(resources["gpus"], kind) + size
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("s" if number != 1 else "")

@@ -1,0 +1,152 @@
+"""Fork and exec of the user's process, and a helpful sentence when that does not work."""
+
+import errno
+import os
+from typing import Dict, List, Optional
+
+from . import kernel, process, records, spec
+
+_NOT_STARTED = 127  # the shell's own exit code for it
+_PATH = b"PATH"
+_DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+
+
+class Child:
+    """The user's first process: leader of its own session and group."""
+
+    def __init__(self, wanted: spec.Spec, stdout: int, stderr: int, cgroup: Optional[str]) -> None:
+        self._spec = wanted
+        self._trouble, trouble = os.pipe()
+        runner = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_program(wanted, stdout, stderr, cgroup, runner, trouble)
+        os.close(trouble)
+
+    def failure(self) -> Optional[str]:
+        """Why it could not be started, once it has ended. None when the program itself ran."""
+        told = os.read(self._trouble, 64)
+        os.close(self._trouble)
+        if not told:
+            return None
+        stage, number = told.decode().split()
+        return explain(stage, int(number), self._spec)
+
+
+def _become_program(
+    wanted: spec.Spec, stdout: int, stderr: int, cgroup: Optional[str], runner: int, trouble: int
+) -> None:
+    """Never returns. The pipe `trouble` is closed by a good execve; otherwise it tells what failed."""
+    stage = "start"
+    try:
+        os.setsid()
+        kernel.die_with_parent()
+        if os.getppid() != runner:  # it died before that call: nobody would ever kill us
+            os._exit(_NOT_STARTED)
+        process.signals_of_a_new_program()
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        if cgroup is not None:
+            _enter(cgroup)
+        stage = "cwd"
+        os.chdir(wanted.cwd)
+        stage = "exec"
+        _execute(wanted.argv, wanted.env)
+    except OSError as error:
+        os.write(trouble, b"%s %d" % (stage.encode(), error.errno or 0))
+    except ValueError:  # what no program can be given
+        os.write(trouble, b"%s %d" % (stage.encode(), errno.EINVAL))
+    finally:
+        os._exit(_NOT_STARTED)
+
+
+def _enter(cgroup: str) -> None:
+    """When this does not work the judge finds the group empty and measures instead."""
+    try:
+        with open(cgroup + "/cgroup.procs", "w") as file:
+            file.write("0")
+    except OSError:
+        pass
+
+
+def _execute(argv: List[bytes], env: Dict[bytes, bytes]) -> None:
+    last = errno.ENOENT
+    for program in candidates(argv[0], env):
+        try:
+            os.execve(program, argv, env)
+        except OSError as error:
+            # As shells do: a file that may not be executed is worth telling only when no later one can be.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                last = error.errno or last
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+                break
+    raise OSError(last, os.strerror(last))
+
+
+def candidates(program: bytes, env: Dict[bytes, bytes]) -> List[bytes]:
+    """Where to look for a program: its path, or its name in each directory of the run's own PATH."""
+    if b"/" in program:
+        return [program]
+    return [os.path.join(place, program) for place in env.get(_PATH, _DEFAULT_PATH).split(b":")]
+
+
+def explain(stage: str, number: int, wanted: spec.Spec) -> str:
+    if stage == "cwd":
+        return _explain_directory(number, wanted.cwd)
+    if stage == "exec":
+        return _explain_program(number, wanted)
+    return "could not start a process: " + os.strerror(number)
+
+
+def _explain_directory(number: int, path: bytes) -> str:
+    reasons = {
+        errno.ENOENT: "no such working directory",
+        errno.ENOTDIR: "the working directory is no directory",
+        errno.EACCES: "the working directory may not be entered",
+    }
+    return "%s: %s" % (reasons.get(number, os.strerror(number)), shown(path))
+
+
+def _explain_program(number: int, wanted: spec.Spec) -> str:
+    program = shown(wanted.argv[0])
+    found = _existing(wanted)
+    if number == errno.ENOENT:
+        return _explain_missing(program, wanted) if found is None else _explain_interpreter(program, found)
+    if number == errno.EACCES and found is not None and os.path.isdir(found):
+        return "not a program but a directory: " + program
+    reasons = {
+        errno.EACCES: "not executable: %s; allow it by chmod +x, or put its interpreter before it",
+        errno.ENOEXEC: "not a program for this machine, and no #! line: %s; put its interpreter before it",
+        errno.E2BIG: "arguments and environment of %s are too long together",
+        errno.EINVAL: "a zero byte in the arguments of %s, or a wrong name in its environment",
+    }
+    return reasons[number] % program if number in reasons else "%s: %s" % (os.strerror(number), program)
+
+
+def _explain_missing(program: str, wanted: spec.Spec) -> str:
+    if b"/" in wanted.argv[0]:
+        return "no such program: " + program
+    if os.path.exists(os.path.join(wanted.cwd, wanted.argv[0])):
+        return "no such program: {0}; for the file in the working directory write ./{0}".format(program)
+    return "no such program: %s (PATH is %s)" % (program, shown(wanted.env.get(_PATH, _DEFAULT_PATH)))
+
+
+def _explain_interpreter(program: str, found: bytes) -> str:
+    """The file is there, and still the kernel says that something is not: what the file needs to run."""
+    try:
+        with open(found, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        first = b""
+    if first.startswith(b"#!"):
+        return "%s wants the interpreter %s, which is not here" % (program, shown(first[2:].strip()))
+    return program + " was made for another system: the loader it wants is not here"
+
+
+def _existing(wanted: spec.Spec) -> Optional[bytes]:
+    places = (os.path.join(wanted.cwd, path) for path in candidates(wanted.argv[0], wanted.env))
+    return next((path for path in places if os.path.exists(path)), None)
+
+
+def shown(path: bytes) -> str:
+    return path.decode("utf-8", "replace")

@@ -1,0 +1,49 @@
+"""What the standard library does not offer of the Linux kernel, and facts about this machine."""
+
+import ctypes
+import functools
+import os
+import signal
+import socket
+from typing import FrozenSet, Optional
+
+SIGNALS: FrozenSet[int] = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR2})  # a runner waits for these
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process when the one that forked it is gone. An exec keeps it, a fork does not."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def adopt_orphans() -> None:
+    """Descendants that lose their parent become children of this process, whatever session they are in."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def wait_signal(timeout: float) -> Optional[int]:
+    """The next of SIGNALS, which the caller keeps blocked; None when there was none in `timeout` seconds."""
+    info = signal.sigtimedwait(SIGNALS, max(timeout, 0))
+    return info.si_signo if info is not None else None
+
+
+@functools.lru_cache(maxsize=None)
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+@functools.lru_cache(maxsize=None)
+def node() -> str:
+    return socket.gethostname()

@@ -1,0 +1,126 @@
+"""How much memory a tree of processes uses, and who judges that it is too much.
+
+RSS counts a page once for every process that has it; PSS shares it out. RSS is one number in a file, PSS a walk through
+the page tables: so RSS is looked at often, and PSS asked where the answer depends on it.
+"""
+
+import os
+import re
+import time
+from typing import List, Optional, Union
+
+from . import cgroup, records, tree
+
+_PSS_LINE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
+_GROWTH = 1.05  # a new peak is measured when RSS has grown by this much
+_TRIGGER = 0.9  # RSS is read without a lock and may be a little behind
+_FASTEST = 4 << 30  # bytes a second: no program was seen to touch new memory faster
+_CLOSEST_S, _WIDEST_S = 0.02, 0.5
+_SHARE = 20  # measuring takes at most one part in 20 of the time
+
+
+class Meter:
+    """The highest use seen."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._highest_rss = 0
+
+    def see(self, processes: List[tree.Process]) -> None:
+        rss = sum(process.rss for process in processes)
+        if rss > self._highest_rss * _GROWTH or len(processes) == 1:
+            self._highest_rss = max(rss, self._highest_rss)
+            self.peak = max(self.peak, rss if len(processes) == 1 else total_pss(processes))
+
+
+class Measured:
+    """Judges by measuring: RSS as the trigger, PSS as the word. Looks more often the less room there is."""
+
+    name = "pss"
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.delay = _CLOSEST_S
+        self.peak = 0
+
+    def verdict(self, processes: List[tree.Process]) -> Optional[str]:
+        """What was exceeded, or None."""
+        begun = time.monotonic()
+        used = sum(process.rss for process in processes)
+        if used > self._limit * _TRIGGER:
+            used = total_pss(processes)
+            self.peak = max(self.peak, used)
+        cost = time.monotonic() - begun
+        room = max(self._limit - used, 0) / _FASTEST
+        self.delay = max(min(max(room, _CLOSEST_S), _WIDEST_S), cost * _SHARE)
+        return self._message(used, processes) if used > self._limit else None
+
+    def close(self) -> None:
+        pass
+
+    def _message(self, used: int, processes: List[tree.Process]) -> str:
+        largest = max(processes, key=lambda process: process.rss)
+        return "used %s of the %s granted (measured; %d processes, the largest is %s with %s)" % (
+            shown(used), shown(self._limit), len(processes), largest.name, shown(largest.rss),
+        )  # fmt: skip
+
+
+class Kept:
+    """The kernel keeps the limit; this only reads whether it had to kill."""
+
+    name = "cgroup"
+    delay = _WIDEST_S
+
+    def __init__(self, group: cgroup.Group, limit: int) -> None:
+        self._group = group
+        self._limit = limit
+
+    @property
+    def peak(self) -> int:
+        """The group's own peak counts cached files too, and tells something only once the limit was hit."""
+        return self._group.peak() if self._group.oom_kills() else 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._group.processes()
+
+    def verdict(self, processes: List[tree.Process]) -> Optional[str]:
+        kills = self._group.oom_kills()
+        if not kills:
+            return None
+        return "used %s of the %s granted (the kernel's count; it killed %d of the run's processes)" % (
+            shown(self._group.peak()), shown(self._limit), kills,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self._group.remove()
+
+
+Judge = Union[Measured, Kept]
+
+
+def total_pss(processes: List[tree.Process]) -> int:
+    return sum(_pss(process) for process in processes)
+
+
+def _pss(process: tree.Process) -> int:
+    """RSS stands in where the kernel does not let us look."""
+    for name in ("smaps_rollup", "smaps"):
+        try:
+            found = _PSS_LINE.findall(records.read_bytes("/proc/%d/%s" % (process.pid, name)))
+            return 1024 * sum(map(int, found))
+        except FileNotFoundError:  # an old kernel without the sum, or the process has ended
+            continue
+        except OSError:
+            break
+    return process.rss if os.path.exists("/proc/%d" % process.pid) else 0
+
+
+def shown(size: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024:
+            break
+        size /= 1024
+    else:
+        unit = "TB"
+    return "%.0f %s" % (size, unit) if unit == "B" or size >= 100 else "%.1f %s" % (size, unit)

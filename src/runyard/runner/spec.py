@@ -1,0 +1,58 @@
+"""spec.json, checked. Everything that a child needs is bytes already, so that nothing can fail between fork and exec."""
+
+import signal
+from typing import Any, Dict, List, Optional
+
+from . import records
+
+
+class BadSpec(Exception):
+    """spec.json cannot be carried out; the text says why."""
+
+
+class Spec:
+    def __init__(self, value: Dict[str, Any]) -> None:
+        self.key = str(value.get("key", ""))
+        self.tag = str(value["tag"])
+        self.argv: List[bytes] = [records.to_bytes(word) for word in value["argv"]]
+        self.env: Dict[bytes, bytes] = _environment(value.get("env") or {}, self.tag)
+        self.cwd = records.to_bytes(value["cwd"])
+        self.time_limit = _number(value.get("time_limit"))
+        self.memory_limit = _number(value.get("memory_limit"))
+        stop = value.get("stop") or {}
+        self.stop_signal = _signal(str(stop.get("signal", "TERM")))
+        self.grace = float(stop.get("grace", 10))
+        self.split_output = bool(value.get("split_output"))
+        self.gpus: List[str] = list(value.get("gpus") or [])
+        self.beat = float(value.get("beat") or 5)
+        self.sample = float(value.get("sample") or 1)
+        self.may_use_cgroup = value.get("memory_judge") != "pss"
+        if not self.argv or not self.argv[0]:
+            raise BadSpec("spec.json names no command")
+
+
+def load(path: str = "spec.json") -> Spec:
+    value = records.read(path)
+    if not isinstance(value, dict):
+        raise BadSpec("spec.json is missing or damaged")
+    try:
+        return Spec(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadSpec("spec.json is not valid: %s: %s" % (type(error).__name__, error)) from error
+
+
+def _environment(given: Dict[str, str], tag: str) -> Dict[bytes, bytes]:
+    env = {records.to_bytes(name): records.to_bytes(value) for name, value in given.items()}
+    env[b"RUNYARD_TAG"] = records.to_bytes(tag)
+    return env
+
+
+def _number(value: Any) -> Optional[float]:
+    return float(value) if value is not None else None
+
+
+def _signal(name: str) -> int:
+    try:
+        return int(signal.Signals["SIG" + name])
+    except KeyError:
+        raise BadSpec("spec.json: no signal named %r" % name) from None

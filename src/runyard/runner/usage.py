@@ -1,0 +1,64 @@
+"""Samples of what the tree uses, one line each in usage.jsonl."""
+
+import os
+import resource
+import time
+from typing import Any, Dict, List, Optional
+
+from . import kernel, nvml, records, tree
+
+FILE = "usage.jsonl"
+
+
+class Sampler:
+    def __init__(self, gpus: List[str]) -> None:
+        self._gpus = gpus
+        self._nvml: Optional[nvml.Nvml] = None
+        self._file: Optional[int] = None
+        self._when = time.monotonic()
+        self._cpu = 0.0
+
+    def write(self, processes: List[tree.Process]) -> None:
+        """Raises OSError when the disk is full; that sample is lost then."""
+        sample = self._sample(processes)
+        if self._file is None:
+            self._file = os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        records.append(self._file, records.line(sample))
+
+    def _sample(self, processes: List[tree.Process]) -> Dict[str, Any]:
+        alive = [process for process in processes if process.alive]
+        return {
+            "t": round(time.time(), 3),
+            "cpu": self._cores(processes),
+            "threads": sum(process.threads for process in alive),
+            "processes": len(alive),
+            "rss": sum(process.rss for process in alive),
+            "gpus": self._gpu_usage(),
+        }
+
+    def _cores(self, processes: List[tree.Process]) -> float:
+        """Cores used since the last sample."""
+        now, cpu = time.monotonic(), reaped_cpu_time() + sum(process.ticks for process in processes) / kernel.TICKS
+        passed, used = now - self._when, cpu - self._cpu
+        self._when, self._cpu = now, max(cpu, self._cpu)
+        return round(max(used, 0.0) / passed, 3) if passed > 0 else 0.0
+
+    def _gpu_usage(self) -> List[Dict[str, Any]]:
+        """The library is opened by the first sample, in the runner itself: a driver does not survive a fork."""
+        if self._gpus and self._nvml is None:
+            self._nvml = nvml.open_library()
+        if self._nvml is None:
+            self._gpus = []
+            return []
+        return [self._nvml.usage(uuid) for uuid in self._gpus]
+
+
+def reaped_cpu_time() -> float:
+    """Of all that has ended: a process adds what it waited for to its own, and at the end we wait for everybody."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def largest_process() -> int:
+    """Bytes: the highest RSS of any single process that has ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024

@@ -1,0 +1,47 @@
+"""Files that are named by their digest, as answers: parts of them, and not again when the client has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from runyard import errors
+from runyard.server.call import Call
+from runyard.server.ranges import no_such_part, parse_range
+from runyard.server.stream import ByteStream, read_file
+
+
+async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
+    path = call.service.yard.blobs.path(digest)
+    size = await call.service.read(_size, path, digest)
+    tag = f'"{digest}"'
+    if tag in call.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": tag})
+    span = parse_range(_range_header(call, tag), size)
+    if span is None:
+        return no_such_part(size)
+    shown = {"Content-Type": "application/octet-stream", "Content-Disposition": attachment(filename), "ETag": tag}
+    return ByteStream(read_file(call.service, path, span), {**shown, **span.headers}, span.status)
+
+
+def _size(path: Path, digest: str) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        raise errors.NotFound(f"there is no blob {digest}") from None
+
+
+def _range_header(call: Call, tag: str) -> str | None:
+    """A client that resumes another file's download gets the whole of this one."""
+    if call.headers.get("if-range", tag) != tag:
+        return None
+    return call.headers.get("range")
+
+
+def attachment(filename: str) -> str:
+    """Content-Disposition of RFC 6266: always a download, never a page of this origin."""
+    plain = "".join(char if char.isascii() and (char.isalnum() or char in "._- ") else "_" for char in filename)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"

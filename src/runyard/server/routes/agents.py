@@ -1,0 +1,128 @@
+"""What agents say: hello, sync, bytes of files; and the wait for news between two syncs."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+from starlette.responses import Response
+
+from runyard import errors
+from runyard.model.roles import Role
+from runyard.model.wire import RELAYED_FILES, AttemptKey, Hello, SyncRequest, SyncResponse
+from runyard.server.answers import answer
+from runyard.server.auth import Access
+from runyard.server.call import Call
+from runyard.server.check import check
+from runyard.server.parameters import path, query
+from runyard.server.route import Answer, Body, Route
+from runyard.server.schemas import ref
+from runyard.server.schemas.build import BOOLEAN, Schema, integer, listed, record
+from runyard.server.schemas.common import NAME, RUN_ID
+from runyard.server.stream import unless_gone
+
+LARGEST_PIECE = 16 << 20  # bytes of a file in one request
+LONGEST_WAIT = 60
+
+
+async def list_agents(call: Call) -> Response:
+    return answer({"agents": await call.service.read(call.service.yard.agents)})
+
+
+async def hello(call: Call) -> Response:
+    given = await call.json()
+    check(given, ref("Hello"), "hello")
+    future = call.service.yard.hello(call.caller, Hello.from_json(given))
+    incarnation, claims = await asyncio.wrap_future(future)
+    return answer({"incarnation": incarnation, "claims": [claim.to_json() for claim in claims]})
+
+
+async def sync(call: Call) -> Response:
+    given = await call.json()
+    check(given, ref("SyncRequest"), "sync")
+    return answer((await _sync(call, SyncRequest.from_json(given))).to_json())
+
+
+async def _sync(call: Call, request: SyncRequest) -> SyncResponse:
+    """Listens before it asks, so that nothing that happens in between is missed."""
+    with call.service.listening(f"site:{request.site}") as bell:
+        response = await asyncio.wrap_future(call.service.yard.sync(call.caller, request))
+        if not call["wait"] or _says_something(response):
+            return response
+        await unless_gone(call.receive, bell.wait(call["wait"]))
+    again = dataclasses.replace(request, reports=[])
+    return await asyncio.wrap_future(call.service.yard.sync(call.caller, again))
+
+
+def _says_something(response: SyncResponse) -> bool:
+    return bool(response.claims or response.stops or response.settled)
+
+
+async def news(call: Call) -> Response:
+    site, seen = call["site"], call["seen"]
+    if call.caller.role == Role.AGENT and call.caller.site != site:
+        raise errors.Forbidden(f"your token serves site {call.caller.site!r}, not {site!r}")
+    with call.service.listening(f"site:{site}") as bell:
+        number = call.service.news.number(site)
+        told = seen is not None and seen != number
+        told = told or await unless_gone(call.receive, bell.wait(call["wait"]))
+    return answer({"news": told, "number": call.service.news.number(site)})
+
+
+async def put_file(call: Call) -> Response:
+    data = await call.bytes(LARGEST_PIECE)
+    key = AttemptKey(run=call["run"], attempt=call["attempt"])
+    owner = (call.caller, call["site"], call["agent"], call["incarnation"])
+    held = await call.service.read(call.service.yard.append, *owner, key, call["file"], call["offset"], data)
+    return answer({"size": held})
+
+
+SITE = query("site", NAME, "The agent's site", required=True)
+WAIT: Schema = {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT}
+INTRODUCED = record({"incarnation": integer("To be named from now on", 1), "claims": listed(ref("Claim"))})
+NEWS = record({"news": BOOLEAN, "number": integer("To be named as `seen` next time")})
+
+ROUTES = (
+    Route(
+        method="GET", path="/agents", handler=list_agents, access=Access.VIEWER, summary="List agents",
+        answers=(Answer(description="All agents", schema=record({"agents": listed(ref("Agent"))})),),
+    ),
+    Route(
+        method="POST", path="/agents/hello", handler=hello, access=Access.AGENT,
+        summary="An agent starts: it gets a new incarnation, and the attempts it had", body=Body(schema=ref("Hello")),
+        answers=(Answer(description="What it owns", schema=INTRODUCED),), errors=(404,),
+    ),
+    Route(
+        method="POST", path="/agents/sync", handler=sync, access=Access.AGENT,
+        summary="One round: what happened, and what there is to do", body=Body(schema=ref("SyncRequest")),
+        parameters=(query("wait", {**WAIT, "default": 0}, "Seconds to wait when there is nothing to do"),),
+        answers=(Answer(description="What to do", schema=ref("SyncResponse")),), errors=(409,),
+    ),
+    Route(
+        method="GET", path="/agents/news", handler=news, access=Access.AGENT,
+        summary="Wait until something happens for a site",
+        description="Answers at once when something happened since the number given as `seen`.",
+        parameters=(
+            SITE,
+            query("wait", {**WAIT, "default": 20}, "Seconds to wait at most"),
+            query("seen", integer("", 0, 1 << 62), "The number of the last answer"),
+        ),
+        answers=(Answer(description="Whether there is news", schema=NEWS),),
+    ),
+    Route(
+        method="PUT", path="/agents/files/{run}/{attempt}/{file}", handler=put_file, access=Access.AGENT,
+        summary="Add bytes to a file of an attempt",
+        description="A wrong offset changes nothing: the size held is where to go on.",
+        parameters=(
+            path("run", RUN_ID, "The run"),
+            path("attempt", integer("", 1, 1 << 31), "The attempt"),
+            path("file", {"type": "string", "enum": list(RELAYED_FILES)}, "Its file"),
+            SITE,
+            query("agent", NAME, "The agent's name", required=True),
+            query("incarnation", integer("", 0, 1 << 31), "From hello", required=True),
+            query("offset", integer("", 0, 1 << 62), "Where the bytes belong", required=True),
+        ),
+        body=Body(schema={"type": "string", "format": "binary"}, media_type="application/octet-stream"),
+        answers=(Answer(description="The size held", schema=record({"size": integer("Bytes")})),), errors=(409,),
+    ),
+)  # fmt: skip

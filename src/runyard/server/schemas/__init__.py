@@ -1,0 +1,42 @@
+"""The shapes of bodies and answers, each written once.
+
+RunSpec is checked by runyard.model, which finds better words; a test keeps the names here equal to the names there. The
+bodies of agents and tokens are checked against these schemas by runyard.server.check.
+"""
+
+from __future__ import annotations
+
+from runyard.server.schemas import common, places, runs, wire
+from runyard.server.schemas.build import Schema, ref
+
+__all__ = ["COMPONENTS", "Schema", "ref"]
+
+COMPONENTS: dict[str, Schema] = {
+    "RunSpec": runs.RUN_SPEC,
+    "Resources": runs.RESOURCES,
+    "Retry": runs.RETRY,
+    "Stop": runs.STOP,
+    "Submitted": runs.SUBMITTED,
+    "Run": runs.RUN,
+    "FullRun": runs.FULL_RUN,
+    "Attempt": runs.ATTEMPT,
+    "Event": runs.EVENT,
+    "Output": runs.OUTPUT,
+    "Plan": runs.PLAN,
+    "Usage": runs.USAGE,
+    "Gpu": places.GPU,
+    "Capacity": places.CAPACITY,
+    "Site": places.SITE,
+    "FullSite": places.FULL_SITE,
+    "Agent": places.AGENT,
+    "Token": places.TOKEN,
+    "NewToken": places.NEW_TOKEN,
+    "Secret": places.SECRET,
+    "Hello": wire.HELLO,
+    "Report": wire.REPORT,
+    "ReportedOutput": wire.REPORTED_OUTPUT,
+    "SyncRequest": wire.SYNC_REQUEST,
+    "SyncResponse": wire.SYNC_RESPONSE,
+    "Claim": wire.CLAIM,
+    "Error": common.ERROR,
+}

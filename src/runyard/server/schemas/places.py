@@ -1,0 +1,67 @@
+"""Sites, agents and tokens."""
+
+from __future__ import annotations
+
+from runyard.model import resources, roles
+from runyard.server.schemas.build import BOOLEAN, described, integer, listed, one_of, or_null, record, ref, text
+from runyard.server.schemas.common import NAME, TIME
+
+GPU = record({"uuid": text(), "type": text("Its name"), "memory": integer("Bytes", 0, 1 << 60)}, required=["uuid"])
+CAPACITY = record(
+    {
+        "cpus": integer("CPU slots", 0, resources.MAX_COUNT),
+        "memory": integer("Bytes", 0, resources.MAX_MEMORY),
+        "gpus": listed(ref("Gpu")),
+    },
+    required=["cpus", "memory"],
+    description="Slots: all of them, or those that are free.",
+)
+
+AGENT = record(
+    {
+        "site": text(),
+        "name": text(),
+        "node": text("The machine it runs on"),
+        "version": text(),
+        "incarnation": integer("Rises with each start", 1),
+        "state": one_of(["alive", "unreachable"]),
+        "total": ref("Capacity"),
+        "free": ref("Capacity"),
+        "seen_at": TIME,
+    }
+)
+
+SITE = record(
+    {
+        "name": text(),
+        "kind": text("Which backend serves it"),
+        "drained": described(BOOLEAN, "True: it starts nothing new"),
+        "explicit": described(BOOLEAN, "True: it takes only runs that name it"),
+        "note": text("Why, for people"),
+        "created_at": TIME,
+        "agents": listed(ref("Agent")),
+        "active_runs": integer("How many runs it has"),
+    }
+)
+FULL_SITE = record({**SITE["properties"], "runs": listed(ref("Run"))}, description="A site and the runs it has.")
+
+ROLE = one_of(roles.Role, "What its holder may do")
+TOKEN = record(
+    {
+        "id": integer("To revoke it by", 1),
+        "name": text(),
+        "role": ROLE,
+        "site": or_null(text("Of an agent")),
+        "created_at": TIME,
+    }
+)
+NEW_TOKEN = record({"name": NAME, "role": ROLE, "site": or_null(NAME)}, required=["name", "role"])
+SECRET = record(
+    {
+        "id": integer("To revoke it by", 1),
+        "name": text(),
+        "role": ROLE,
+        "site": or_null(text("Of an agent")),
+        "secret": text("The token itself; it is shown this once"),
+    }
+)

@@ -1,0 +1,198 @@
+"""Runs: as they are handed in, and as they are shown."""
+
+from __future__ import annotations
+
+from runyard.model import resources, spec, states
+from runyard.server.schemas.build import (
+    ANYTHING,
+    BOOLEAN,
+    NUMBER,
+    TEXTS,
+    Schema,
+    described,
+    duration,
+    integer,
+    listed,
+    one_of,
+    or_null,
+    record,
+    ref,
+    size,
+    text,
+)
+from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, GRANTED, NAME, REASON, RUN_ID, RUN_STATE, TIME
+
+RESOURCES = record(
+    {
+        "cpus": or_null(integer("CPU slots; thread variables such as OMP_NUM_THREADS follow them", 1, resources.MAX_COUNT)),
+        "memory": or_null(size("Memory that is reserved and enforced")),
+        "gpus": or_null(integer("GPUs", 0, resources.MAX_COUNT)),
+        "gpu_type": or_null(text("A part of the GPU's name, such as a100", minLength=1, maxLength=100)),
+        "gpu_memory": or_null(size("Memory that each GPU must have")),
+        "time": or_null(duration("Time limit")),
+    },
+    required=[],
+    description="What a run asks for. A field that is missing or null is not asked for.",
+)
+
+RETRY = record(
+    {
+        "max": integer("How often it is tried again by itself", 0, 100),
+        "on": {
+            "description": "After which endings",
+            "anyOf": [one_of(states.FAILURES), listed(one_of(states.FAILURES))],
+        },
+    },
+    required=[],
+)
+
+STOP = record(
+    {
+        "signal": text(f"The signal that asks it to stop: {', '.join(spec.SIGNALS)}"),
+        "grace": {"anyOf": [{"const": 0}, duration("How long it may take before it is killed")]},
+    },
+    required=[],
+)
+
+ENVIRONMENT: Schema = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^{spec.VARIABLE.pattern}$"},
+    "additionalProperties": {"type": "string"},
+}
+COMMAND: Schema = {
+    "description": "An argument vector, or one text for /bin/sh -c. {name} is replaced by a parameter, if there are any",
+    "anyOf": [text(minLength=1), listed({"type": "string"}, minItems=1)],
+}
+ORIGIN = record(
+    {"host": text("Where it was submitted", maxLength=300), "env": ENVIRONMENT},
+    required=[],
+    description="Environment of the submitter: the default where the run executes on that host",
+)
+
+RUN_SPEC = record(
+    {
+        "command": COMMAND,
+        "project": or_null({**NAME, "description": "What it belongs to", "default": "default"}),
+        "name": or_null(text("A title for people", maxLength=200)),
+        "params": or_null(described(ANYTHING, "Parameters, also in the JSON file $RUNYARD_PARAMS")),
+        "env": or_null(described(ENVIRONMENT, "Environment variables")),
+        "cwd": or_null(text("Working directory, absolute; without it a fresh one", pattern="^/", maxLength=4096)),
+        "seed": or_null(integer("Given to the command as $RUNYARD_SEED", 0, (1 << 63) - 1)),
+        "resources": or_null(ref("Resources")),
+        "outputs": or_null({**TEXTS, "description": "Which files below $OUTPUT_DIR come back", "default": ["**"]}),
+        "split_output": or_null(described(BOOLEAN, "Also keep stdout and stderr apart")),
+        "site": or_null(described(NAME, "Where to run; without it any site that fits")),
+        "priority": or_null(integer("Higher goes first", -1000, 1000)),
+        "after": or_null({"description": "Runs that must succeed first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
+        "retry": or_null({"anyOf": [integer("As retry.max", 0, 100), ref("Retry")]}),
+        "stop": or_null(ref("Stop")),
+        "tags": or_null({"description": "Words to find it by", "anyOf": [NAME, listed(NAME)]}),
+        "idempotency_key": or_null(text("The same key again gives the first run again", minLength=1, maxLength=200)),
+        "origin": or_null(ORIGIN),
+    },
+    required=["command"],
+    description="One run as it is handed in.",
+)
+
+RUN = record(
+    {
+        "id": RUN_ID,
+        "project": text(),
+        "name": text(),
+        "owner": text("Whose token submitted it"),
+        "state": RUN_STATE,
+        "reason": REASON,
+        "detail": or_null(text("One sentence more")),
+        "exit_code": or_null(described({"type": "integer"}, "The command's own; 128+n after signal n")),
+        "params": ANYTHING,
+        "site": or_null(text()),
+        "node": or_null(text("The machine it ran on")),
+        "attempt": integer("How often it was started"),
+        "priority": {"type": "integer"},
+        "tags": TEXTS,
+        "command": COMMAND,
+        "resources": described(ANYTHING, "What it asked for"),
+        "granted": GRANTED,
+        "created_at": TIME,
+        "started_at": TIME,
+        "ended_at": TIME,
+        "cancel_requested": BOOLEAN,
+        "peak_memory": or_null(integer("Bytes")),
+        "cpu_time": or_null(described(NUMBER, "Seconds")),
+        "wall_time": or_null(described(NUMBER, "Seconds")),
+    },
+    description="A run as it is listed.",
+)
+
+ATTEMPT = record(
+    {
+        "number": integer("Counted from 1", 1),
+        "state": ATTEMPT_STATE,
+        "outcome": or_null(text("The run's state that its ending meant")),
+        "reason": REASON,
+        "detail": or_null(text()),
+        "exit_code": or_null({"type": "integer"}),
+        "signal": or_null({"type": "integer"}),
+        "site": text(),
+        "agent": text(),
+        "node": or_null(text()),
+        "native_id": or_null(text("Its name in the scheduler or operating system")),
+        "granted": GRANTED,
+        "record": or_null(described(ANYTHING, "What the runner wrote at the end")),
+        "claimed_at": TIME,
+        "started_at": TIME,
+        "ended_at": TIME,
+        "log_size": integer("Bytes of log held so far"),
+    }
+)
+
+FULL_RUN = record(
+    {
+        **RUN["properties"],
+        "spec": described(ANYTHING, "The RunSpec, without fields that have their default"),
+        "after": listed(RUN_ID),
+        "attempts": listed(ref("Attempt")),
+    },
+    description="A run with its spec and attempts.",
+)
+
+SUBMITTED = record(
+    {"id": RUN_ID, "state": RUN_STATE, "url": text("Where the run is, on this server"), "created": BOOLEAN},
+    description="A run that was accepted.",
+)
+
+EVENT = record(
+    {
+        "id": integer("Rises with each event of the yard", 1),
+        "attempt": integer("0 before the first"),
+        "at": TIME,
+        "kind": text(),
+        "message": text(),
+    }
+)
+
+OUTPUT = record(
+    {
+        "path": text("Below the output directory"),
+        "size": integer("Bytes"),
+        "digest": DIGEST,
+        "mode": integer("Permission bits"),
+        "attempt": integer("The attempt that made it", 1),
+    }
+)
+
+PLAN = record(
+    {
+        "site": text("Where it would run: a site, or any"),
+        "sites": listed(text(), minItems=1),
+        "argv": TEXTS,
+        "cwd": or_null(text()),
+        "env": ENVIRONMENT,
+        "resources": ANYTHING,
+        "waiting": integer("How many runs wait there now"),
+        "spec": ANYTHING,
+    },
+    description="What a submit would do.",
+)
+
+USAGE = described(ANYTHING, "One sample: t, cpu (cores), threads, processes, rss, gpus")

@@ -1,0 +1,79 @@
+"""What agents and the yard say to each other: runyard.model.wire."""
+
+from __future__ import annotations
+
+from runyard.server.schemas.build import ANYTHING, BOOLEAN, NUMBER, TEXTS, described, integer, listed, or_null, record, ref, text
+from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, NAME
+
+KEY = text("run.attempt, such as 42.1", pattern=r"^[1-9][0-9]{0,17}\.[1-9][0-9]{0,8}$")
+
+HELLO = record(
+    {
+        "site": NAME,
+        "agent": NAME,
+        "node": text(minLength=1, maxLength=300),
+        "boot_id": text(maxLength=100),
+        "version": text(maxLength=100),
+        "total": ref("Capacity"),
+    }
+)
+
+REPORTED_OUTPUT = record(
+    {
+        "path": text(minLength=1, maxLength=4096),
+        "size": integer("Bytes", 0, (1 << 62)),
+        "digest": DIGEST,
+        "mode": integer("Permission bits", 0, 0o177777),
+    }
+)
+
+REPORT = record(
+    {
+        "key": KEY,
+        "state": ATTEMPT_STATE,
+        "node": or_null(text(maxLength=300)),
+        "detail": or_null(text(maxLength=1 << 16)),
+        "granted": or_null(ANYTHING),
+        "native_id": or_null(text(maxLength=300)),
+        "started_at": or_null(NUMBER),
+        "record": or_null(ANYTHING),
+        "gone": or_null(text(maxLength=1 << 16)),
+        "outputs": listed(ref("ReportedOutput")),
+    },
+    required=["key", "state"],
+    description="What an agent saw of one attempt.",
+)
+
+SYNC_REQUEST = record(
+    {
+        "site": NAME,
+        "agent": NAME,
+        "incarnation": integer("From hello", 0, (1 << 31)),
+        "free": ref("Capacity"),
+        "ahead": integer("How many more to take than fit now", 0, 10_000),
+        "reports": listed(ref("Report")),
+    },
+    required=["site", "agent", "incarnation", "free"],
+)
+
+CLAIM = record(
+    {
+        "key": KEY,
+        "batch": text("The unique name of its batch"),
+        "position": integer("Its index in the batch", 1),
+        "spec": ANYTHING,
+        "argv": TEXTS,
+        "resources": ANYTHING,
+        "state": ATTEMPT_STATE,
+    },
+    description="An attempt that now belongs to the agent.",
+)
+
+SYNC_RESPONSE = record(
+    {
+        "claims": listed(ref("Claim")),
+        "stops": listed(record({"key": KEY, "reason": text()})),
+        "settled": listed(KEY),
+        "more": described(BOOLEAN, "Runs are waiting that would fit"),
+    }
+)

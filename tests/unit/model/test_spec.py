@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runyard import errors
+from runyard.model.resources import Capacity, Gpu, Resources
+from runyard.model.spec import RunSpec
+from runyard.model.template import fill_command
+
+
+def test_a_spec_reads_back_as_itself() -> None:
+    given_fields: dict[str, Any] = {
+        "command": ["python", "train.py", "--lr", "{lr}"], "params": {"lr": 0.1, "model": {"width": 3}}, "project": "digits",
+        "name": "probe", "env": {"A": "b c\n"}, "cwd": "/tmp", "seed": 7, "outputs": ["*.npz"], "split_output": True,
+        "resources": {"cpus": 2, "memory": "4G", "gpus": 1, "gpu_type": "a100", "time": "2h"}, "site": "local", "priority": 3,
+        "after": [1, 2], "retry": {"max": 2, "on": ["oom"]}, "stop": {"signal": "SIGUSR1", "grace": "1m"}, "tags": ["a", "b"],
+        "idempotency_key": "k", "origin": {"host": "h", "env": {"PATH": "/bin"}},
+    }  # fmt: skip
+    spec = RunSpec.parse(given_fields)
+    assert spec.resources.memory == 4 << 30
+    assert spec.stop.signal == "USR1"
+    again = RunSpec.parse(json.loads(json.dumps(spec.to_json())))
+    assert again == spec
+
+
+def test_defaults_are_not_written_down() -> None:
+    assert RunSpec.parse({"command": ["true"], "priority": 0, "project": "default"}).to_json() == {"command": ["true"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence", "fix"),
+    [
+        ({}, "run: no command", "say what to run"),
+        ({"command": []}, "run: no command", ""),
+        ({"command": [""]}, "first word is empty", ""),
+        ({"command": [1]}, "command[0]: must be a text", ""),
+        ({"command": "x", "comand": 1}, "unknown field 'comand'", "did you mean 'command'?"),
+        ({"command": "x", "resources": {"cpu": 1}}, "unknown field 'cpu'", "did you mean 'cpus'?"),
+        ({"command": "x", "resources": {"cpus": -1}}, "resources.cpus: -1 is not between", ""),
+        ({"command": "x", "resources": {"cpus": 10**9}}, "resources.cpus: 1000000000 is not between", ""),
+        ({"command": "x", "resources": {"cpus": 1.5}}, "resources.cpus: 1.5 is not a whole number", ""),
+        ({"command": "x", "resources": {"cpus": True}}, "is not a whole number", ""),
+        (
+            {"command": "x", "resources": {"memory": "lots"}},
+            "resources.memory: 'lots' is not a size",
+            "write it like 4G",
+        ),
+        ({"command": "x", "resources": {"memory": "9999999P"}}, "resources.memory:", ""),
+        ({"command": "x", "resources": {"time": "-2h"}}, "resources.time:", ""),
+        ({"command": "x", "resources": [1]}, "resources: must be a mapping", ""),
+        ({"command": "x", "project": "../etc"}, "project: '../etc' is not a good name", ""),
+        ({"command": "x", "project": "a/b"}, "project:", ""),
+        ({"command": "x", "env": {"A=B": "c"}}, "env: 'A=B' is not a variable name", ""),
+        ({"command": "x", "env": {"A": 1}}, "env.A: must be a text", ""),
+        ({"command": "x\0y"}, "contains a zero byte", ""),
+        ({"command": "x", "cwd": "relative"}, "is not an absolute path", "start it with /"),
+        ({"command": "x", "outputs": ["../../etc/*"]}, "leads out of the output directory", ""),
+        ({"command": "x", "after": ["one"]}, "after: 'one' is not a whole number", ""),
+        ({"command": "x", "retry": {"max": 1, "on": ["luck"]}}, "retry.on: 'luck' is not known", ""),
+        ({"command": "x", "stop": {"signal": "KILL"}}, "stop.signal: 'KILL' is not known", ""),
+        ({"command": "x", "tags": ["a b"]}, "tags: 'a b' is not a good name", ""),
+        ({"command": "x", "params": {"a": object()}}, "params:", ""),
+        ({"command": "x", "seed": -1}, "seed:", ""),
+        ([], "run: must be a mapping", ""),
+        (None, "run: must be a mapping", ""),
+    ],
+)
+def test_bad_input_gets_one_sentence(fields: object, sentence: str, fix: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        RunSpec.parse(fields)
+    assert sentence in caught.value.message
+    assert fix in caught.value.fix
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(
+    ["command", "params", "env", "resources", "retry", "stop", "after", "tags", "outputs", "site", "x"]
+)
+
+
+@given(st.dictionaries(FIELDS, JSON, max_size=5))
+def test_anything_is_read_or_refused(fields: dict[str, Any]) -> None:
+    try:
+        RunSpec.parse(fields)
+    except errors.InvalidInput as error:
+        assert error.message
+
+
+def test_braces_stay_in_a_run_without_parameters() -> None:
+    assert fill_command(["awk", "{print $1}"], {}) == ["awk", "{print $1}"]
+    assert fill_command("echo ${HOME} {x}", {}) == ["/bin/sh", "-c", "echo ${HOME} {x}"]
+
+
+def test_parameters_are_filled_in() -> None:
+    params = {"lr": 0.1, "name": "a b", "model": {"lr": 1e-5}, "flag": True, "a.b": "dotted"}
+    words = ["--lr={lr}", "{name}", "{model.lr}", "{flag}", "{{x}}", "{a.b}"]
+    assert fill_command(words, params) == ["--lr=0.1", "a b", "1e-05", "true", "{x}", "dotted"]
+    assert fill_command("echo {name}", params)[2] == "echo 'a b'"
+
+
+@pytest.mark.parametrize("word", ["{rl}", "{model.lrr}", "{}", "{lr", "lr}", "{model.lr.x}"])
+def test_an_unknown_word_offers_the_names(word: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="command:") as caught:
+        fill_command([word], {"lr": 1, "model": {"lr": 2}})
+    assert "brace" in caught.value.fix
+
+
+def test_capacity_counts_slots() -> None:
+    gpus = (Gpu(uuid="small", type="NVIDIA A100", memory=40), Gpu(uuid="big", type="NVIDIA A100", memory=80))
+    place = Capacity(cpus=4, memory=100, gpus=gpus)
+    assert place.shortages(Resources(cpus=4, memory=100, gpus=2)) == []
+    assert place.shortages(Resources(cpus=5, memory=101, gpus=3)) == ["cpus", "memory", "gpus"]
+    assert place.shortages(Resources(gpus=1, gpu_type="h100")) == ["gpus"]
+    assert place.shortages(Resources(gpus=2, gpu_memory=50)) == ["gpus"]
+    left = place.minus(Resources(cpus=1, memory=10, gpus=1))
+    assert (left.cpus, left.memory, [gpu.uuid for gpu in left.gpus]) == (3, 90, ["big"])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runyard import errors, home, settings
+
+
+def test_defaults_file_and_variables(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('port = 1234\nmemory = "2G"\ngpus = ["GPU-1"]\n')
+    loaded = settings.load(tmp_path, {"RUNYARD_PORT": "0"})
+    assert (loaded.port, loaded.memory, loaded.gpus, loaded.host) == (0, 2 << 30, ["GPU-1"], "127.0.0.1")
+    assert settings.load(None, {"RUNYARD_HOME": str(tmp_path)}).port == 1234
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("port = ", "config.toml cannot be read"),
+        ("prot = 1", "'prot' is not known"),
+        ("port = 70000", "port: 70000 is not between 0 and 65535"),
+        ('cpus = "many"', "cpus: 'many' is not a whole number"),
+        ('log_level = "loud"', "log_level: 'loud' is not known"),
+        ("gpus = 3", "gpus: must be a list"),
+    ],
+)
+def test_a_bad_file_is_named_with_the_fix(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(errors.ConfigError) as caught:
+        settings.load(tmp_path, {})
+    assert sentence in caught.value.message
+    assert "config.toml" in caught.value.message
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(errors.ConfigError, match="cannot be read"):
+        settings.load(tmp_path, {})
+
+
+def test_a_home_has_one_owner_at_a_time(tmp_path: Path) -> None:
+    mine = settings.Settings(home=tmp_path / "home")
+    with home.lock(mine), pytest.raises(errors.HomeInUse, match=f"process {os.getpid()} on "), home.lock(mine):
+        pass
+    with home.lock(mine):
+        assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_first_token_is_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    secret = home.first_token(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert home.first_token(path) == secret
+    assert len(secret) > 40
+
+
+def test_a_network_home_is_refused_for_a_daemon(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError, match="network file system"):
+        home.refuse_network_home(settings.Settings(home=tmp_path), network=True)
+    home.refuse_network_home(settings.Settings(home=tmp_path, store="postgresql://x/y"), network=True)
