@@ -48,6 +48,7 @@ class Attempt:
     # Relay: bytes that the yard holds; None where only the yard knows.
     offsets: dict[str, int | None] = field(default_factory=dict)
     relaying: bool = False
+    disowned: bool = False  # the yard took no bytes: it may have given this attempt up
     drained: bool = False  # the last look found nothing that the yard does not hold
 
     # The end.
@@ -92,6 +93,10 @@ class Attempt:
     def relayed_files(self) -> list[str]:
         split = bool(self.claim.spec.get("split_output"))
         return [name for name in RELAYED_FILES if split or name not in ("stdout", "stderr")]
+
+    def disown(self) -> None:
+        """Report it anew: the yard then says what it thinks of it."""
+        self.disowned, self.told_running = True, False
 
     def end_without_runner(self, ending: str, message: str) -> None:
         """Give it the record that a runner would have written."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from runyard import errors
 from runyard.agent.attempts import Attempt, Phase
 from runyard.agent.errands import Errands
 from runyard.hosts.base import CHUNK, Seen
 
 LANE = "relay"
+PAUSE_S = 1.0  # after the yard could not take something
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,34 +28,60 @@ class Piece:
 
 Send = Callable[[Piece], int]  # the size that the yard holds afterwards
 Failed = Callable[[Exception], None]
+Outcome = tuple[list[int | None], Exception | None]  # sizes held, None where the attempt is not ours any more
 
 
 class Relay:
     def __init__(self, errands: Errands, clock: Callable[[], float]) -> None:
         self._errands, self._clock = errands, clock
+        self._pause_until = 0.0
 
     def relay(self, attempts: Iterable[Attempt], seen: Mapping[str, Seen], send: Send, failed: Failed) -> None:
         """Send what was seen of these attempts, all of it in one errand."""
-        pieces = [piece for attempt in attempts if not attempt.relaying for piece in _pieces(attempt, seen)]
+        if self._clock() < self._pause_until:
+            return
+        pieces = [piece for attempt in attempts if _may_relay(attempt) for piece in _pieces(attempt, seen)]
         if not pieces:
             return
         for piece in pieces:
             piece.attempt.relaying = True
 
-        def done(held: list[int], error: Exception | None) -> None:
-            self._done(pieces, held or [])
+        def done(outcome: Outcome, _: Exception | None) -> None:
+            held, error = outcome
+            self._done(pieces, held)
             if error is not None:
+                self._pause_until = self._clock() + PAUSE_S
                 failed(error)
 
-        self._errands.send(LANE, lambda: [send(piece) for piece in pieces], done)
+        self._errands.send(LANE, lambda: _send_all(pieces, send), done)
 
-    def _done(self, pieces: list[Piece], held: list[int]) -> None:
+    def _done(self, pieces: list[Piece], held: list[int | None]) -> None:
         for piece in pieces:
             piece.attempt.relaying = False
         for piece, size in zip(pieces, held, strict=False):
+            if size is None:
+                piece.attempt.disown()
+                continue
             piece.attempt.offsets[piece.file] = size
             if _goes_on(piece, size):
                 piece.attempt.look_at = min(piece.attempt.look_at, self._clock())
+
+
+def _send_all(pieces: list[Piece], send: Send) -> Outcome:
+    """Until the first one that fails for a reason of the yard's own."""
+    held: list[int | None] = []
+    for piece in pieces:
+        try:
+            held.append(send(piece))
+        except errors.Stale:
+            held.append(None)
+        except Exception as error:
+            return held, error
+    return held, None
+
+
+def _may_relay(attempt: Attempt) -> bool:
+    return not (attempt.relaying or attempt.disowned or attempt.superseded)
 
 
 def _goes_on(piece: Piece, size: int) -> bool:
@@ -71,6 +99,8 @@ def _pieces(attempt: Attempt, seen: Mapping[str, Seen]) -> list[Piece]:
 
 def missing(attempt: Attempt) -> str:
     """What the yard does not hold yet of an attempt that is over, as `log: 3 of 7 bytes`; empty when it has all."""
+    if attempt.disowned:
+        return ""
     sizes = (attempt.record or {}).get("sizes") or {}
     for name, offset in attempt.offsets.items():
         if offset is None or attempt.relaying:

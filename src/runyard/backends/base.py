@@ -67,6 +67,7 @@ class Stop:
     job: Job
     reason: str
     grace: float
+    waited: float = 0.0  # seconds since it was first wished: a runner that is deaf for too long is overruled
 
 
 class Backend(abc.ABC):

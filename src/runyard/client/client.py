@@ -144,6 +144,16 @@ class Client:
     def url(self) -> str:
         return self._connected().url
 
+    @property
+    def token(self) -> str:
+        """The secret that this client shows to the yard."""
+        return self._finder.secret()
+
+    @property
+    def home(self) -> Path:
+        """The home directory whose yard is meant when no address is given."""
+        return self._finder.home
+
     def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """One request under /api/v1, JSON in and out."""
         return self._reach(lambda transport: transport.json(method, path, body, **options))
@@ -173,7 +183,7 @@ class Client:
             part = numbers[start : start + MOST_IDS_AT_ONCE]
             answer = self.call("POST", f"/runs/{verb}", {"ids": part}, repeatable=verb == "cancel")
             outcome.update({data["id"]: Run(self, data) for data in answer["runs"]})
-            outcome.update({int(id): errors.from_json(400, error) for id, error in answer["errors"].items()})
+            outcome.update({int(id): errors.from_json(400, {"error": error}) for id, error in answer["errors"].items()})
         return {number: outcome[number] for number in numbers if number in outcome}
 
     def _reach(self, ask: Callable[[Transport], T]) -> T:

@@ -63,11 +63,17 @@ class Finder:
     def find(self, dead: str | None = None) -> Target:
         """The yard to speak to; starts it when that is allowed and needed. `dead` is an address that did not answer."""
         if self.url:
-            return Target(url=self.url, token=self.token or self._token_for(self.url))
+            return Target(url=self.url, token=self.secret())
         address = running(self.home)
         if address is None or address.url == dead:
             address = self._started()
-        return Target(url=address.url, token=self.token or read_token(self.home))
+        return Target(url=address.url, token=self.secret())
+
+    def secret(self) -> str:
+        """The token alone, without asking whether the yard runs."""
+        if self.token:
+            return self.token
+        return self._token_for(self.url) if self.url else read_token(self.home)
 
     def _token_for(self, url: str) -> str:
         """The token of this home goes to this home's yard and nowhere else."""

@@ -30,7 +30,7 @@ class Log:
             yield from stream
 
     def size(self) -> int:
-        with self.client.open("GET", self._path, query=self._query(limit=1)) as stream:
+        with self.client.open("GET", self._path, query=self._query(offset=0, limit=0)) as stream:
             stream.read()
             return int(stream.headers.get("X-Log-Size") or 0)
 

@@ -1,4 +1,4 @@
-"""The life of one attempt: start the user's process, watch it, end its whole tree, write down how it ended.
+"""The life of one attempt: start the user's process, watch it, end its whole tree, tell how it ended.
 
 The current directory is the attempt's, so that every file here has a short name, whatever the path above it.
 """
@@ -9,7 +9,9 @@ import signal
 import time
 from typing import Any, Dict, List, Optional
 
-from . import cgroup, child, kernel, memory, output, records, spec, timers, tree, usage
+from . import child, kernel, memory, output, records, spec, timers, tree, usage
+
+STATUS = "status.json"
 
 _FIRST_BEAT_S = 0.1  # a run that is over sooner costs no status but the last
 _FIRST_SAMPLE_S = 0.2
@@ -17,62 +19,240 @@ _MERGE_S = 0.1
 _GOODBYE_S = 0.5  # for what the first process leaves behind, such as a `tee` that still writes
 _LEFTOVER_GRACE_S = 2.0
 _KILL_AGAIN_S, _KILL_AGAIN_MOST_S = 0.05, 1.0
-_PATIENCE_S = 900.0  # for the exit record on a full disk
 
 
-def main(directory: bytes) -> int:
-    os.chdir(directory)
-    if not claim():
-        return 0
-    record = live()
-    return 0 if records.write_patiently("status.json", record, _PATIENCE_S) else 1
+class Attempt:
+    def __init__(self, wanted: spec.Spec, judge: Optional[memory.Judge]) -> None:
+        self._spec = wanted
+        self._judge = judge
+        self._meter = memory.Meter()
+        self._output = output.Output(wanted.split_output)
+        self._sampler = usage.Sampler(wanted.gpus)
+        self._timers = timers.Timers()
+        self._child: Optional[child.Child] = None
+        self._started_at, self._begun = time.time(), time.monotonic()
+        self._beats = 0
+        self._ending: Optional[str] = None  # the first cause; later ones change nothing
+        self._message = ""
+        self._stop_reason: Optional[str] = None
+        self._exit_code: Optional[int] = None
+        self._signal: Optional[int] = None
+        self._leftovers = 0
+        self._kill_again = _KILL_AGAIN_S
+        self._disk_full = False
 
+    def run(self) -> None:
+        """Returns when nothing of the tree is left."""
+        self._read_control()
+        if self._ending is None and self._start():
+            self._arm()
+            self._watch()
+        self._finish_output()
+        if self._judge is not None:
+            self._judge.close()
 
-def claim() -> bool:
-    """mkdir is atomic, on NFS too: exactly one runner ever gets past this."""
-    try:
-        os.mkdir("started")
+    def record(self) -> Dict[str, Any]:
+        """What status.json says when all is over."""
+        record = self._status("ended")
+        record.update(
+            ended_at=time.time(),
+            exit_code=self._exit_code,
+            signal=self._signal,
+            message=self._message,
+            stop_reason=self._stop_reason,
+            tree_gone=True,
+            leftovers=self._leftovers,
+            wall_time=round(time.monotonic() - self._begun, 6),
+            cpu_time=round(usage.reaped_cpu_time(), 6),
+            peak_memory=self._peak_memory(),
+            sizes=output.sizes(),
+        )
+        return record
+
+    # Starting and waiting
+
+    def _start(self) -> bool:
+        try:
+            group = self._judge.cgroup if self._judge is not None else None
+            self._child = child.Child(self._spec, self._output.stdout, self._output.stderr, group)
+            return True
+        except OSError as error:
+            self._end_as("launch", "could not start a process: %s" % error.strerror)
+            return False
+
+    def _arm(self) -> None:
+        self._timers.set("beat", _FIRST_BEAT_S, self._beat)
+        self._timers.set("sample", _FIRST_SAMPLE_S, self._sample)
+        if self._judge is not None:
+            self._timers.set("memory", _FIRST_BEAT_S, self._see_who_judges)
+        if self._spec.split_output:
+            self._timers.set("merge", _MERGE_S, self._merge)
+        if self._spec.time_limit is not None:
+            grace = min(self._spec.grace, self._spec.time_limit / 10)
+            self._timers.set("warning", self._spec.time_limit - grace, lambda: self._time_is_up(grace))
+
+    def _watch(self) -> None:
+        while not self._reap():
+            received = kernel.wait_signal(self._timers.timeout())
+            if received == signal.SIGUSR2:
+                self._read_control()
+            elif received == signal.SIGTERM:
+                self._stop("external", self._spec.grace)
+            self._timers.run_due()
+
+    def _reap(self) -> bool:
+        """True when no child is left. Orphans become our children, so then there is no descendant either."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if self._child is not None and pid == self._child.pid:
+                self._first_ended(self._child, status)
+
+    # Endings
+
+    def _first_ended(self, first: child.Child, status: int) -> None:
+        failure = first.failure()
+        if failure is not None:
+            self._end_as("launch", failure)
+        elif os.WIFSIGNALED(status):
+            self._signal = os.WTERMSIG(status)
+        else:
+            self._exit_code = os.WEXITSTATUS(status)
+        self._judge_memory_at_the_end()
+        self._timers.cancel("warning")
+        self._timers.set("leftovers", 0 if self._ending else _GOODBYE_S, self._end_leftovers)
+        self._end_as("exit", "")
+
+    def _end_as(self, ending: str, message: str) -> bool:
+        """False when the attempt is ending already, for a reason that came first."""
+        if self._ending is not None:
+            return False
+        self._ending, self._message = ending, message
         return True
-    except FileExistsError:
-        line = records.line({"pid": os.getpid(), "node": kernel.node(), "t": round(time.time(), 3)})
-        with open("duplicates", "ab", buffering=0) as file:
-            file.write(line)
-        return False
 
+    def _read_control(self) -> None:
+        control = records.read("control.json")
+        stop = control.get("stop") if isinstance(control, dict) else None
+        if isinstance(stop, dict):
+            grace = stop.get("grace")
+            self._stop(str(stop.get("reason")), grace if isinstance(grace, (int, float)) else self._spec.grace)
 
-def live() -> Dict[str, Any]:
-    """Returns the exit record."""
-    kernel.adopt_orphans()
-    try:
-        wanted = spec.load()
-        judge_group = _make_group(wanted)
-        _introduce(judge_group)
-        attempt = Attempt(wanted, judge_group)
-    except spec.BadSpec as error:
-        return _not_started(str(error))
-    except OSError as error:
-        return _not_started("the attempt's directory cannot be used: %s" % error)
-    attempt.run()
-    return attempt.record()
+    def _stop(self, reason: str, grace: float) -> None:
+        """May come again, and with a shorter grace: the signal goes out once, the earliest kill counts."""
+        if self._end_as("stopped", ""):
+            self._stop_reason = reason
+            self._warn()
+        self._timers.set_sooner("kill", grace, self._kill)
 
+    def _time_is_up(self, grace: float) -> None:
+        if self._end_as("timeout", "reached its time limit of %g seconds" % (self._spec.time_limit or 0)):
+            self._warn()
+        self._timers.set_sooner("kill", grace, self._kill)
 
-def _make_group(wanted: spec.Spec) -> Optional[cgroup.Group]:
-    if wanted.memory_limit is None or not wanted.may_use_cgroup:
-        return None
-    name = cgroup.safe_name("runyard-%s-%d-%d" % (wanted.key, os.getpid(), time.time()))
-    return cgroup.make(name, int(wanted.memory_limit))
+    def _warn(self) -> None:
+        """The stop signal to the process group of the user's process, which may be asleep in a SIGSTOP."""
+        if self._child is not None:
+            tree.send([-self._child.pid], self._spec.stop_signal)
+            tree.send([-self._child.pid], signal.SIGCONT)
 
+    def _end_leftovers(self) -> None:
+        left = [process.pid for process in self._processes() if process.alive]
+        self._leftovers = len(left)
+        tree.send(left, signal.SIGTERM)
+        tree.send(left, signal.SIGCONT)
+        self._timers.set_sooner("kill", _LEFTOVER_GRACE_S, self._kill)
 
-def _introduce(group: Optional[cgroup.Group]) -> None:
-    """Who the runner is, for whoever has to find out whether it still lives, or has to clean up after it."""
-    own = tree.look(os.getpid())
-    assert own is not None
-    identity = {
-        "pid": own.pid,
-        "start_time": own.start_time,
-        "boot_id": kernel.boot_id(),
-        "node": kernel.node(),
-        "session": own.session if own.session == own.pid else None,  # a foreign session is nobody's to clean up
-        "cgroup": group.path if group is not None else None,
-    }
-    records.write("started/runner.json", identity)
+    def _kill(self) -> None:
+        """Repeated until no child is left: what cannot be killed, as in a system call that hangs, keeps us waiting."""
+        tree.end_all(lambda: tree.descendants(os.getpid()))
+        self._timers.set("kill", self._kill_again, self._kill)
+        self._kill_again = min(self._kill_again * 2, _KILL_AGAIN_MOST_S)
+
+    # Periodic duties
+
+    def _beat(self) -> None:
+        gc.enable()  # the zygote had it off for the sake of short runs
+        self._beats += 1
+        self._read_control()
+        status = self._status("running")
+        try:
+            records.write(STATUS, status)
+        except OSError as error:
+            self._note_trouble(error)
+        self._disk_full = self._disk_full or "disk_full" in status
+        self._timers.set("beat", self._spec.beat, self._beat)
+
+    def _sample(self) -> None:
+        processes = self._processes()
+        self._meter.see([process for process in processes if process.alive])
+        try:
+            self._sampler.write(processes)
+        except OSError as error:
+            self._note_trouble(error)
+        self._timers.set("sample", self._spec.sample, self._sample)
+
+    def _merge(self) -> None:
+        try:
+            more = self._output.merge()
+        except OSError as error:
+            self._note_trouble(error)
+            more = False
+        self._timers.set("merge", 0 if more else _MERGE_S, self._merge)
+
+    def _finish_output(self) -> None:
+        try:
+            self._output.finish()
+        except OSError as error:
+            self._note_trouble(error)
+
+    def _see_who_judges(self) -> None:
+        """The user's process enters its control group by itself; where it may not, the memory is measured."""
+        if self._child is not None and not self._child.is_launched:
+            self._timers.set("memory", _FIRST_BEAT_S, self._see_who_judges)
+        elif self._judge is not None:
+            self._judge = self._judge.or_substitute()
+            self._judge_memory()
+
+    def _judge_memory(self) -> None:
+        if self._judge is None:
+            return
+        exceeded = self._judge.verdict(self._processes())
+        if exceeded is not None and self._end_as("oom", exceeded):
+            self._kill()
+        self._timers.set("memory", self._judge.delay, self._judge_memory)
+
+    def _judge_memory_at_the_end(self) -> None:
+        """The kernel may have killed the first process, or made it fail, since we last looked."""
+        exceeded = self._judge.last_word() if self._judge is not None else None
+        if exceeded is not None:
+            self._end_as("oom", exceeded)
+
+    # Facts
+
+    def _processes(self) -> List[tree.Process]:
+        return tree.below(os.getpid())
+
+    def _peak_memory(self) -> int:
+        judged = self._judge.peak if self._judge is not None else 0
+        return max(self._meter.peak, judged, usage.largest_process())
+
+    def _status(self, state: str) -> Dict[str, Any]:
+        status = {
+            "state": state,
+            "beat": self._beats + (state == "ended"),
+            "pid": os.getpid(),
+            "child": self._child.pid if self._child is not None else None,
+            "started_at": self._started_at,
+            "ending": self._ending,
+            "memory_judge": self._judge.name if self._judge is not None else None,
+        }
+        if self._disk_full:
+            status["disk_full"] = True
+        return status
+
+    def _note_trouble(self, error: OSError) -> None:
+        self._disk_full = self._disk_full or error.errno in records.FULL

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 from typing import Dict, List, Optional
 
 from . import kernel, process, records, spec
@@ -22,6 +23,11 @@ class Child:
         if self.pid == 0:
             _become_program(wanted, stdout, stderr, cgroup, runner, trouble)
         os.close(trouble)
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether execve is over, one way or the other: the pipe's other end is closed then."""
+        return bool(select.select([self._trouble], [], [], 0)[0])
 
     def failure(self) -> Optional[str]:
         """Why it could not be started, once it has ended. None when the program itself ran."""

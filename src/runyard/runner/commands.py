@@ -20,10 +20,10 @@ def main(arguments: List[str]) -> int:
 
 
 def run(directory: bytes) -> int:
-    from . import attempt, process
+    from . import process, runner
 
     process.settle_in()
-    return attempt.main(directory)
+    return runner.main(directory)
 
 
 def zygote(directory: bytes) -> int:

@@ -9,7 +9,7 @@ import re
 import time
 from typing import List, Optional, Union
 
-from . import cgroup, records, tree
+from . import cgroup, records, spec, tree
 
 _PSS_LINE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 _GROWTH = 1.05  # a new peak is measured when RSS has grown by this much
@@ -37,6 +37,7 @@ class Measured:
     """Judges by measuring: RSS as the trigger, PSS as the word. Looks more often the less room there is."""
 
     name = "pss"
+    cgroup: Optional[str] = None
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -54,6 +55,12 @@ class Measured:
         room = max(self._limit - used, 0) / _FASTEST
         self.delay = max(min(max(room, _CLOSEST_S), _WIDEST_S), cost * _SHARE)
         return self._message(used, processes) if used > self._limit else None
+
+    def last_word(self) -> Optional[str]:
+        return None  # what has ended can no longer be measured
+
+    def or_substitute(self) -> "Judge":
+        return self
 
     def close(self) -> None:
         pass
@@ -74,15 +81,12 @@ class Kept:
     def __init__(self, group: cgroup.Group, limit: int) -> None:
         self._group = group
         self._limit = limit
+        self.cgroup: Optional[str] = group.path
 
     @property
     def peak(self) -> int:
         """The group's own peak counts cached files too, and tells something only once the limit was hit."""
         return self._group.peak() if self._group.oom_kills() else 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._group.processes()
 
     def verdict(self, processes: List[tree.Process]) -> Optional[str]:
         kills = self._group.oom_kills()
@@ -92,11 +96,30 @@ class Kept:
             shown(self._group.peak()), shown(self._limit), kills,
         )  # fmt: skip
 
+    def last_word(self) -> Optional[str]:
+        return self.verdict([])
+
+    def or_substitute(self) -> "Judge":
+        """Somebody who measures, when the user's process could not enter the group."""
+        if self._group.processes() or self._group.oom_kills():
+            return self
+        self.close()
+        return Measured(self._limit)
+
     def close(self) -> None:
         self._group.remove()
 
 
 Judge = Union[Measured, Kept]
+
+
+def appoint(wanted: spec.Spec) -> Optional[Judge]:
+    if wanted.memory_limit is None:
+        return None
+    limit = int(wanted.memory_limit)
+    name = cgroup.safe_name("runyard-%s-%d-%d" % (wanted.key, os.getpid(), time.time()))
+    group = cgroup.make(name, limit) if wanted.may_use_cgroup else None
+    return Kept(group, limit) if group is not None else Measured(limit)
 
 
 def total_pss(processes: List[tree.Process]) -> int:

@@ -57,6 +57,8 @@ def write(path: str, document: Dict[str, Any]) -> None:
         if error.errno not in FULL:
             raise
         document["disk_full"] = True
+        if not os.path.exists(path):
+            raise
         _write_over(path, line(document))
 
 

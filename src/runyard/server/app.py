@@ -52,4 +52,4 @@ async def _to_docs(request: Request) -> Response:
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:
-    return error_answer(errors.NotFound(f"there is nothing at {request.url.path[:200]}", f"see {PREFIX}/docs"))
+    return error_answer(errors.NotFound(f"there is nothing at {request.scope['path'][:200]}", f"see {PREFIX}/docs"))

@@ -45,7 +45,7 @@ def check_role(caller: Caller, access: Access) -> None:
 
 
 def find_secret(headers: Headers) -> str:
-    """The token of `Authorization: Bearer …` or `X-Token: …`. It is looked up by its SHA-256, never compared as text."""
+    """The token of `Authorization: Bearer …` or `X-Token: …`. Looked up by its SHA-256, never compared as text."""
     for name, value in headers:
         if name == b"authorization":
             scheme, _, secret = value.partition(b" ")
@@ -53,7 +53,9 @@ def find_secret(headers: Headers) -> str:
                 return secret.strip().decode("latin-1")
         elif name == b"x-token" and value:
             return value.decode("latin-1")
-    raise errors.Unauthorized("this request carries no token", "send Authorization: Bearer <token>; `runyard token` shows yours")
+    raise errors.Unauthorized(
+        "this request carries no token", "send Authorization: Bearer <token>; `runyard token` shows yours"
+    )
 
 
 class HostCheck:

@@ -57,24 +57,27 @@ def _check_announced(scope: Scope, limit: int) -> None:
 
 def _too_large(limit: int) -> errors.TooLarge:
     return errors.TooLarge(
-        f"the body is larger than {units.show_size(limit)}", "send less in one request, or raise body_limit in config.toml"
+        f"the body is larger than {units.show_size(limit)}",
+        "send less in one request, or raise body_limit in config.toml",
     )
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """A JSON object in UTF-8. NaN, numbers beyond reason and names given twice are refused: no two readers agree on them."""
+    """A JSON object in UTF-8. NaN, 1e999 and names given twice are refused: no two readers agree on them."""
     try:
         value = _DECODER.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise errors.InvalidInput(f"the body is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
     except json.JSONDecodeError as error:
-        raise errors.InvalidInput(f"the body is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise errors.InvalidInput(
+            f"the body is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
     except RecursionError:
         raise errors.InvalidInput("the body is nested too deeply") from None
     except ValueError as error:  # json's own for numbers of thousands of digits
         raise errors.InvalidInput(f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise errors.InvalidInput("the body must be a JSON object", "such as {\"command\": [\"python\", \"train.py\"]}")
+        raise errors.InvalidInput("the body must be a JSON object", 'such as {"command": ["python", "train.py"]}')
     return value
 
 

@@ -1,4 +1,4 @@
-"""The outermost layer: every request gets an id, is for this yard, is counted, and is answered whatever happens inside."""
+"""The outermost layer: a request gets an id, must be for this yard, is counted, and is answered whatever happens."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ class _Exchange:
             self.status = message["status"]
             own = [(b"x-request-id", self._id.encode()), (b"x-content-type-options", b"nosniff")]
             message = {**message, "headers": [*message["headers"], *own]}
-        await self._send(message)
+        try:
+            await self._send(message)
+        except RuntimeError as error:
+            if "closed" in str(error):  # uvloop's word for a client that went away a moment ago
+                raise ClientDisconnect from None
+            raise
 
     async def fail(self, error: Exception, scope: Scope, receive: Receive) -> None:
         if self.status:  # too late for an answer: the connection is closed, which the client sees as cut short
@@ -73,4 +78,6 @@ class _Exchange:
             "request %s failed: %s %s", self._id, scope["method"], scope["path"],
             exc_info=error, extra={"action": "request_failed"},
         )  # fmt: skip
-        return errors.RunyardError("the yard failed to answer this request", f"its log tells why, under the id {self._id}")
+        return errors.RunyardError(
+            "the yard failed to answer this request", f"its log tells why, under the id {self._id}"
+        )

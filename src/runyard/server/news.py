@@ -1,7 +1,7 @@
 """Whether something has happened for a site since an agent last asked.
 
-An agent asks, syncs, asks again. A hint that rings between two questions must not be lost, so each site has a number that
-rises with every ring and the agent names the last one it saw.
+An agent asks, syncs, asks again. A hint that rings between two questions must not be lost, so each site has a number
+that rises with every ring, and the agent names the last one it saw.
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ def header(name: str, description: str) -> Parameter:
     return Parameter(name=name, schema={"type": "string"}, description=description, place="header")
 
 
-def parse_all(
-    parameters: Iterable[Parameter], path_values: Mapping[str, str], query_string: bytes
-) -> dict[str, Any]:
+def parse_all(parameters: Iterable[Parameter], path_values: Mapping[str, str], query_string: bytes) -> dict[str, Any]:
     """The checked values by name; a query parameter nobody declared is refused, with the nearest good name."""
     given = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     declared = {parameter.name: parameter for parameter in parameters if parameter.place != "header"}
@@ -92,7 +90,9 @@ def _parse(text: str, name: str, schema: Mapping[str, Any]) -> Any:
     return _text(text, name, schema)
 
 
-def _number(text: str, name: str, schema: Mapping[str, Any], shape: re.Pattern[str], kind: type[int] | type[float]) -> Any:
+def _number(
+    text: str, name: str, schema: Mapping[str, Any], shape: re.Pattern[str], kind: type[int] | type[float]
+) -> Any:
     if not shape.fullmatch(text):
         raise errors.InvalidInput(f"{name}: {text[:80]!r} is not a {'whole ' if kind is int else ''}number")
     value = kind(text)

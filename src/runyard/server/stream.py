@@ -29,7 +29,7 @@ class Interrupted(Exception):
 
 
 class ByteStream:
-    """An ASGI answer whose body comes from a generator; it waits for the client's socket and ends when the client goes."""
+    """An ASGI answer whose body comes from a generator; it waits for the client to read, and ends when it goes."""
 
     def __init__(self, chunks: AsyncGenerator[bytes], headers: Mapping[str, str], status: int = 200) -> None:
         self._chunks, self._status = chunks, status

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -43,6 +44,8 @@ class Yard:
         self.files = AttemptFiles(settings.home / "logs")
         self._access = access.Access(store)
         self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
+        self._counts: dict[str, int] = {}
+        self._counted_until = 0.0
 
     @classmethod
     def open(cls, settings: Settings, *, network: bool = False) -> Yard:
@@ -284,8 +287,14 @@ class Yard:
         return self.store.write(work, lambda _: self._access.forget())
 
     def counts(self) -> dict[str, int]:
-        with self.store.read() as connection:
-            return runs.counts(connection)
+        """Runs per state. Counting a million takes a while, so a count is kept for ten times as long as it took."""
+        began = time.monotonic()
+        if began >= self._counted_until:
+            with self.store.read() as connection:
+                self._counts = runs.counts(connection)
+            took = time.monotonic() - began
+            self._counted_until = began + (10 * took if took > 0.01 else 0)
+        return dict(self._counts)
 
     def health(self) -> dict[str, Any]:
         return {

@@ -64,8 +64,8 @@ ROUTES = (
         method="GET", path="/runs/{id}/log", handler=read_log, access=Access.VIEWER,
         summary="Read a log, or follow it while it grows",
         description=(
-            "X-Log-Size is the length so far. A followed log that ends without the closing chunk was cut short by a stop "
-            "of the yard: ask again from the offset reached."
+            "X-Log-Size is the length so far. A followed log that ends without the closing chunk was cut short by a "
+            "stop of the yard: ask again from the offset reached."
         ),
         parameters=(ID, *PART),
         answers=(

@@ -20,7 +20,13 @@ FILE: Schema = {"type": "string", "format": "binary"}
 OCTETS = "application/octet-stream"
 DOWNLOADS = (
     Answer(description="The file", schema=FILE, media_type=OCTETS, headers=("ETag", "Content-Disposition")),
-    Answer(status=206, description="The part of the Range header", schema=FILE, media_type=OCTETS, headers=("Content-Range",)),
+    Answer(
+        status=206,
+        description="The part of the Range header",
+        schema=FILE,
+        media_type=OCTETS,
+        headers=("Content-Range",),
+    ),
     Answer(status=304, description="The client has it already"),
 )
 PARTIAL = (
@@ -39,7 +45,9 @@ async def get_output(call: Call) -> ASGIApp:
     for output in await call.service.read(call.service.yard.outputs, call["id"]):
         if output["path"] == wanted:
             return await send_blob(call, output["digest"], wanted.rpartition("/")[2])
-    raise errors.NotFound(f"run {call['id']} has no output {wanted[:200]!r}", f"list them at /runs/{call['id']}/outputs")
+    raise errors.NotFound(
+        f"run {call['id']} has no output {wanted[:200]!r}", f"list them at /runs/{call['id']}/outputs"
+    )
 
 
 ROUTES = (

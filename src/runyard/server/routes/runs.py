@@ -148,7 +148,9 @@ async def _body_ids(call: Call) -> list[int]:
 async def _many(wish: Future[Outcomes]) -> Response:
     outcomes = await asyncio.wrap_future(wish)
     good = [outcome for outcome in outcomes.values() if not isinstance(outcome, errors.RunyardError)]
-    bad = {str(run): error.to_json()["error"] for run, error in outcomes.items() if isinstance(error, errors.RunyardError)}
+    bad = {
+        str(run): error.to_json()["error"] for run, error in outcomes.items() if isinstance(error, errors.RunyardError)
+    }
     return answer({"runs": good, "errors": bad}, 202)
 
 
@@ -166,8 +168,14 @@ WISHES: Schema = record(
         },
     }
 )
-SPEC = {"command": ["python", "train.py", "--lr", "{lr}"], "params": {"lr": 0.1}, "resources": {"cpus": 2, "memory": "4G"}}
-ACCEPTED: Schema = {"anyOf": [ref("Submitted"), record({"ids": listed(RUN_ID), "created": integer("How many are new")})]}
+SPEC = {
+    "command": ["python", "train.py", "--lr", "{lr}"],
+    "params": {"lr": 0.1},
+    "resources": {"cpus": 2, "memory": "4G"},
+}
+ACCEPTED: Schema = {
+    "anyOf": [ref("Submitted"), record({"ids": listed(RUN_ID), "created": integer("How many are new")})]
+}
 NEWEST_FIRST = record({"runs": listed(ref("Run")), "next": or_null(integer("Ask for `before` this one for more", 1))})
 EVENTS = record({"events": listed(ref("Event")), "next": integer("Ask for `after` this one for more")})
 FILTERS = (

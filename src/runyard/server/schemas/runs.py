@@ -24,7 +24,9 @@ from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, GRANTED, NAME, 
 
 RESOURCES = record(
     {
-        "cpus": or_null(integer("CPU slots; thread variables such as OMP_NUM_THREADS follow them", 1, resources.MAX_COUNT)),
+        "cpus": or_null(
+            integer("CPU slots; thread variables such as OMP_NUM_THREADS follow them", 1, resources.MAX_COUNT)
+        ),
         "memory": or_null(size("Memory that is reserved and enforced")),
         "gpus": or_null(integer("GPUs", 0, resources.MAX_COUNT)),
         "gpu_type": or_null(text("A part of the GPU's name, such as a100", minLength=1, maxLength=100)),
@@ -60,7 +62,7 @@ ENVIRONMENT: Schema = {
     "additionalProperties": {"type": "string"},
 }
 COMMAND: Schema = {
-    "description": "An argument vector, or one text for /bin/sh -c. {name} is replaced by a parameter, if there are any",
+    "description": "Words to execute, or one text for /bin/sh -c. With params, {name} is replaced by a parameter",
     "anyOf": [text(minLength=1), listed({"type": "string"}, minItems=1)],
 }
 ORIGIN = record(

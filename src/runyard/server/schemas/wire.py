@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from runyard.server.schemas.build import ANYTHING, BOOLEAN, NUMBER, TEXTS, described, integer, listed, or_null, record, ref, text
+from runyard.server.schemas.build import (
+    ANYTHING,
+    BOOLEAN,
+    NUMBER,
+    TEXTS,
+    described,
+    integer,
+    listed,
+    or_null,
+    record,
+    ref,
+    text,
+)
 from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, NAME
 
 KEY = text("run.attempt, such as 42.1", pattern=r"^[1-9][0-9]{0,17}\.[1-9][0-9]{0,8}$")

@@ -1,0 +1,228 @@
+"""An agent serves one site: it claims, stages, starts, watches, relays and reports. Each pass is one `tick`.
+
+It may be killed between any two lines. What it was doing stands in the attempts' directories and in the yard, and the
+next incarnation takes up from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from runyard import __version__, errors, machine
+from runyard.agent import environment, identity, watch
+from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
+from runyard.agent.errands import Errands, ThreadedErrands
+from runyard.agent.finish import Finisher
+from runyard.agent.link import Link
+from runyard.agent.pace import Pace
+from runyard.agent.relay import Piece, Relay
+from runyard.agent.slots import Slots
+from runyard.agent.stage import Stager
+from runyard.agent.start import Starter
+from runyard.agent.stops import Stops
+from runyard.agent.talk import Listener, Talk
+from runyard.agent.wake import Wake
+from runyard.agent.watch import Verdict, Watch
+from runyard.backends.base import Backend, Notifier
+from runyard.model.resources import Capacity
+from runyard.model.states import AttemptState
+from runyard.model.wire import Claim, Hello, SyncResponse
+
+DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
+LONGEST_SLEEP_S = 1.0  # a stop event that is set without a wake is noticed within this time
+AFTER_CRASH_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    def __init__(
+        self,
+        link: Link,
+        backend: Backend,
+        directory: Path,
+        site: str,
+        total: Capacity,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        errands: Errands | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.name = identity.durable_name(directory)
+        self.site = site
+        self._link, self._backend, self._clock = link, backend, clock
+        self._node = machine.node_name()
+        self._wake = Wake()
+        self._errands = errands or ThreadedErrands(self._wake.ring)
+        root = os.fspath(directory / "runs")
+        self._book, self._slots, self._pace = Book(), Slots(total), Pace()
+        self._stager = Stager(backend.host, root, total, environment.inherited(environ))
+        self._watch = Watch(backend, root, clock)
+        self._relay = Relay(self._errands, clock)
+        self._stops = Stops(backend, self._book, clock)
+        self._starter = Starter(backend, self._stager, self._slots, self._pace, self._book, self._fail, clock)
+        self._talk = Talk(
+            link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
+            Listener(owned=self._own, answered=self._hear), clock,
+        )  # fmt: skip
+        self._finisher = Finisher(
+            link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock
+        )
+        link.on_news(site, self.wake)
+
+    @property
+    def stale(self) -> bool:
+        """A newer incarnation has taken over: this one must not do anything any more."""
+        return self._talk.stale
+
+    def wake(self) -> None:
+        """There may be work or a stop order. From any thread."""
+        self._talk.hear_news()
+        self._wake.ring()
+
+    def run_forever(self, stop: threading.Event) -> None:
+        """Tick until `stop` is set (call `wake` to have it noticed at once) or a newer incarnation takes over."""
+        while not stop.is_set() and not self.stale:
+            try:
+                self.tick()
+            except Exception:
+                log.exception("the agent of site %s met an error that it does not know; it goes on", self.site)
+                self._wake.sleep(AFTER_CRASH_S)
+            self._wake.sleep(min(self.next_due() - self._clock(), LONGEST_SLEEP_S), self._wake_fds())
+
+    def tick(self) -> None:
+        """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
+        self._errands.collect()
+        seen = self._watch.look(self._watched(), self._notices())
+        for attempt in self._book.in_phase(Phase.STARTED):
+            self._act_on(attempt)
+        self._starter.start()
+        if self._talk.incarnation is not None:
+            self._relay.relay(self._watched(), seen, self._send, self._relay_failed)
+            self._finisher.advance()
+        self._talk.speak()
+        self._errands.collect()
+        if self.stale:
+            return
+        self._stops.press()
+        self._starter.stage()
+        self._starter.start()
+
+    def next_due(self) -> float:
+        """When the next tick has something to do, as far as that is known now."""
+        look = self._watch.next_look(self._watched())
+        return min(look, self._talk.due_at(), self._stops.next_due(), self._finisher.next_due())
+
+    def close(self) -> None:
+        """Let go of everything. What runs goes on."""
+        self._link.close()
+        self._errands.close()
+        self._backend.close()
+        self._wake.close()
+
+    # --- what the backend and the directories say ---------------------------------------------------------------
+
+    def _watched(self) -> list[Attempt]:
+        return self._book.in_phase(Phase.STARTED, Phase.OVER)
+
+    def _notices(self) -> set[str]:
+        return self._backend.notices() if isinstance(self._backend, Notifier) else set()
+
+    def _wake_fds(self) -> list[int]:
+        return self._backend.wake_fds() if isinstance(self._backend, Notifier) else []
+
+    def _act_on(self, attempt: Attempt) -> None:
+        now = self._clock()
+        verdict = watch.verdict_on(attempt, now)
+        if verdict is Verdict.OVER:
+            self._end(attempt, attempt.sighting.text or "nothing of it is left, and it left no record")
+        elif verdict is Verdict.NOT_STARTED and attempt.stop_reason is None:
+            self._starter.submit_again(attempt)
+        elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now):
+            self._give_up(attempt)
+
+    def _give_up(self, attempt: Attempt) -> None:
+        """In doubt for too long. If its runner ever wakes up, it finds the wish to stop before anything else."""
+        self._stops.order(attempt.key, attempt.stop_reason or "lost")
+        self._stops.press()
+        self._end(attempt, attempt.sighting.text or "its runner fell silent")
+
+    def _end(self, attempt: Attempt, gone: str) -> None:
+        """Nothing of it runs any more: its slots are free from this moment."""
+        now = self._clock()
+        attempt.phase, attempt.over_at, attempt.look_at = Phase.OVER, now, now
+        attempt.gone = gone
+        self._slots.release(attempt.key)
+        if attempt.submits and attempt.record is not None:
+            self._pace.ended(now - attempt.submitted_at)
+        if attempt.superseded:
+            self._book.drop(attempt.key)
+
+    def _fail(self, attempt: Attempt, ending: str, message: str) -> None:
+        """It never began, and never will."""
+        log.warning("attempt %s cannot be started: %s", attempt.key, message)
+        if ending == "disk":
+            self._talk.take_nothing_for(DISK_PAUSE_S)
+        attempt.end_without_runner(ending, message)
+        self._end(attempt, message)
+
+    # --- what the yard says -------------------------------------------------------------------------------------
+
+    def _introduction(self, total: Capacity) -> Hello:
+        return Hello(
+            site=self.site, agent=self.name, node=self._node, boot_id=machine.boot_id(), version=__version__,
+            total=total,
+        )  # fmt: skip
+
+    def _hear(self, response: SyncResponse) -> None:
+        for key in response.settled:
+            self._book.drop(key)
+        self._starter.receive(response.claims)
+        self._stops.take(response.stops)
+
+    def _own(self, claims: list[Claim]) -> None:
+        """After a hello: exactly these are ours. Others were settled while we could not hear it, or given up."""
+        owned = {claim.key for claim in claims}
+        for attempt in self._book:
+            if attempt.key not in owned:
+                self._stops.order(attempt.key, SUPERSEDED)
+        for claim in claims:
+            known = self._book.get(claim.key)
+            if known is None:
+                self._adopt(claim)
+            else:
+                known.told_running = claim.state is AttemptState.RUNNING
+
+    def _adopt(self, claim: Claim) -> None:
+        """Take up what an earlier incarnation had, by the evidence in its directory.
+
+        It holds its slots until it is seen to be over; one that never began waits for its turn again.
+        """
+        attempt = self._stager.recall(claim)
+        attempt.expect_something_held()
+        attempt.told_running = claim.state is AttemptState.RUNNING
+        self._book.add(attempt)
+        self._watch.look_first(attempt)
+        if attempt.made_started or attempt.told_running:
+            log.info("attempt %s is adopted", claim.key)
+            attempt.phase = Phase.STARTED
+            if attempt.record is None:
+                attempt.grant = self._slots.occupy(attempt.key, claim.resources, attempt.prefer_gpus)
+
+    # --- bytes --------------------------------------------------------------------------------------------------
+
+    def _send(self, piece: Piece) -> int:
+        return self._link.append(
+            self.site, self.name, self._talk.incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
+        )
+
+    def _relay_failed(self, error: Exception) -> None:
+        if isinstance(error, errors.YardUnreachable):
+            self._talk.trouble(error)
+        else:
+            log.warning("the yard does not take what runs write: %s", error)

@@ -1,0 +1,161 @@
+"""The agent's side of the talk with its yard: when to say hello, when to sync, what to do when nobody answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runyard import errors
+from runyard.agent.attempts import Attempt, Book, Phase
+from runyard.agent.errands import Errands
+from runyard.agent.link import Link
+from runyard.agent.pace import Pace
+from runyard.agent.slots import Slots
+from runyard.model.resources import Capacity
+from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
+
+LANE = "sync"
+RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
+LINGER_S = 0.1  # a start waits so long to be reported: many runs end before
+BUSY_GAP_S = 0.05  # between two syncs while there is enough to do
+IDLE_GAP_S = 0.005
+FIRST_PAUSE_S = 0.25  # after a failure, doubling
+LONGEST_PAUSE_S = 15.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listener:
+    """Who is told what the yard said."""
+
+    owned: Callable[[list[Claim]], None]  # after hello: all that this agent has, and nothing else is its own
+    answered: Callable[[SyncResponse], None]
+
+
+class Talk:
+    def __init__(
+        self, link: Link, errands: Errands, hello: Hello, book: Book, slots: Slots, pace: Pace, listener: Listener,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self._link, self._errands, self._hello = link, errands, hello
+        self._book, self._slots, self._pace = book, slots, pace
+        self._listener, self._clock = listener, clock
+        self.incarnation: int | None = None
+        self.stale = False
+        self._news = False
+        self._more = False  # runs wait that would fit
+        self._in_flight = False
+        self._spoke_at = self._answered_at = float("-inf")
+        self._not_before = float("-inf")
+        self._pause = FIRST_PAUSE_S
+        self._no_claims_until = float("-inf")
+
+    def hear_news(self) -> None:
+        """There may be work or a stop order. From any thread."""
+        self._news = True
+
+    def take_nothing_for(self, seconds: float) -> None:
+        self._no_claims_until = self._clock() + seconds
+
+    def trouble(self, error: Exception) -> None:
+        """The yard could not be reached or could not do its part: say hello again, after a pause."""
+        if self.incarnation is not None or self._pause == FIRST_PAUSE_S:
+            log.warning("the yard does not answer as it should: %s", error)
+        self.incarnation = None
+        self._not_before = self._clock() + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
+
+    def speak(self) -> None:
+        if self._in_flight or self.stale or self._clock() < self.due_at():
+            return
+        self._in_flight = True
+        self._spoke_at = self._clock()
+        if self.incarnation is None:
+            self._errands.send(LANE, lambda: self._link.hello(self._hello), self._greeted)
+        else:
+            self._sync(self.incarnation)
+
+    def due_at(self) -> float:
+        """When there will be a reason to speak. Infinity while an answer is on its way."""
+        if self._in_flight or self.stale:
+            return float("inf")
+        if self.incarnation is None:
+            return self._not_before
+        soon = self._spoke_at + (BUSY_GAP_S if self._is_busy() else IDLE_GAP_S)
+        wishes = [self._answered_at + RENEWAL_S]
+        if self._news or self._is_hungry() or self._book.in_phase(Phase.TOLD):
+            wishes.append(soon)
+        wishes += [max(soon, attempt.submitted_at + LINGER_S) for attempt in self._unreported()]
+        return max(min(wishes), self._not_before)
+
+    def _unreported(self) -> list[Attempt]:
+        return [a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded]
+
+    def _is_busy(self) -> bool:
+        return bool(self._book.in_phase(Phase.READY)) or self._slots.free.cpus <= 0
+
+    def _is_hungry(self) -> bool:
+        if not self._more:
+            return False
+        waiting = len(self._waiting())
+        return waiting * 2 < self._pace.ahead() or (waiting == 0 and self._slots.free.cpus > 0)
+
+    def _waiting(self) -> list[Attempt]:
+        return self._book.in_phase(Phase.RECEIVED, Phase.READY)
+
+    def _sync(self, incarnation: int) -> None:
+        self._news = False
+        unreported = self._unreported()
+        free, ahead = self._offer()
+        request = SyncRequest(
+            site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=free, ahead=ahead,
+            reports=[attempt.running_report(self._hello.node) for attempt in unreported]
+            + [attempt.report for attempt in self._book.in_phase(Phase.TOLD) if attempt.report],
+        )  # fmt: skip
+
+        def answered(response: SyncResponse, error: Exception | None) -> None:
+            self._in_flight = False
+            if error is not None:
+                self._failed(error)
+                return
+            for attempt in unreported:
+                attempt.told_running = True
+            if free.cpus > 0 or ahead > 0:
+                self._more = response.more and bool(response.claims)
+            self._heard()
+            self._listener.answered(response)
+
+        self._errands.send(LANE, lambda: self._link.sync(request), answered)
+
+    def _offer(self) -> tuple[Capacity, int]:
+        """Free slots, and how many attempts to take beyond them."""
+        if self._clock() < self._no_claims_until:
+            return Capacity(cpus=0, memory=0), 0
+        waiting = self._waiting()
+        free = self._slots.to_announce(attempt.claim.resources for attempt in waiting)
+        return free, max(0, self._pace.ahead() - len(waiting))
+
+    def _greeted(self, answer: tuple[int, list[Claim]] | None, error: Exception | None) -> None:
+        self._in_flight = False
+        if error is not None or answer is None:
+            self._failed(error or errors.YardUnreachable())
+            return
+        self.incarnation, claims = answer
+        log.info("agent %s of site %s: incarnation %d", self._hello.agent, self._hello.site, self.incarnation)
+        self._heard()
+        self._news = True  # a hello brings what was ours; only a sync brings stop orders and new work
+        self._listener.owned(claims)
+
+    def _heard(self) -> None:
+        self._answered_at = self._clock()
+        self._not_before = float("-inf")
+        self._pause = FIRST_PAUSE_S
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, errors.Stale) and self.incarnation is not None:
+            log.error("this agent stops: %s", error)
+            self.stale = True
+        else:
+            self.trouble(error)

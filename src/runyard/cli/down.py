@@ -1,0 +1,59 @@
+"""`runyard down`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from runyard import errors, settings
+from runyard.cli import detached, endings, output, selection
+from runyard.client import Client, locate
+
+
+@click.command("down")
+@click.option("--kill-runs", is_flag=True, help="Cancel all runs first, and wait until nothing of them is left.")
+@output.json_option
+def command(kill_runs: bool, as_json: bool) -> None:
+    """Stop the yard; its runs go on.
+
+    What is running keeps running and is found again by the next `runyard up`; what is queued waits for it.
+    """
+    if os.environ.get("RUNYARD_URL"):
+        raise errors.InvalidInput("RUNYARD_URL names another yard; down stops the one of this home", "unset RUNYARD_URL")
+    home = settings.find_home()
+    address = detached.answering(home)
+    if address is None:
+        _refuse_or_say(home, as_json)
+        return
+    client = Client(home=home, start=False)
+    cancelled = _cancel_all(client) if kill_runs else 0
+    running = client.health()["runs"].get("running", 0)
+    detached.stop(address)
+    document = {"stopped": True, "pid": address.pid, "still_running": running, "cancelled": cancelled}
+    output.writer(as_json).write(document, lambda console: _tell(running, cancelled))
+
+
+def _refuse_or_say(home: Any, as_json: bool) -> None:
+    address = locate.running(home)
+    if address is not None:
+        message = f"process {address.pid} should be the yard of {home}, but it does not answer as that yard"
+        raise errors.Conflict(message, "runyard doctor")
+    document = {"stopped": False, "still_running": 0, "cancelled": 0}
+    output.writer(as_json).write(document, lambda console: click.echo(f"no yard is running for {home}"))
+
+
+def _cancel_all(client: Client) -> int:
+    runs = list(client.iter_runs(state=selection.ACTIVE))
+    if runs:
+        output.remark(f"asked {len(runs)} runs to stop; waiting until nothing of them runs any more")
+        client.cancel(run.id for run in runs)
+        endings.wait_all([run.refresh() for run in runs])
+    return len(runs)
+
+
+def _tell(running: int, cancelled: int) -> None:
+    click.echo("the yard is down" + (f"; {cancelled} runs were cancelled" if cancelled else ""))
+    if running:
+        output.remark(f"  {running} run{'s go' if running != 1 else ' goes'} on; runyard up -d finds them again")

@@ -1,0 +1,137 @@
+"""`runyard site`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from runyard.cli import output
+from runyard.client import Client
+from runyard.client.client import quoted
+from runyard.model import units
+
+Site = Mapping[str, Any]
+
+
+@click.group("site")
+def command() -> None:
+    """List, show, drain and resume sites.
+
+    A site is a place where runs execute; `local` is this machine.
+    """
+
+
+@command.command("list")
+@output.quiet_option
+@output.json_option
+def list_sites(quiet: bool, as_json: bool) -> None:
+    """List sites with what they have and what is free."""
+    sites = Client(start=False).sites()
+
+    def draw(console: Any) -> None:
+        console.print(_table(sites))
+        for site in sites:
+            if site["note"]:
+                output.remark(f"{site['name']}: {site['note']}")
+
+    output.writer(as_json, quiet).write(sites, draw, [site["name"] for site in sites])
+
+
+@command.command("show")
+@click.argument("name")
+@output.json_option
+def show(name: str, as_json: bool) -> None:
+    """Show a site, its agents and the runs it has."""
+    site = Client(start=False).site(name)
+
+    def draw(console: Any) -> None:
+        from runyard.cli import tables
+
+        console.print(_table([site]))
+        console.print()
+        console.print(_agents(site["agents"]))
+        if site["runs"]:
+            console.print()
+            console.print(tables.build(tables.RUN_COLUMNS, site["runs"]))
+
+    output.writer(as_json).write(site, draw)
+
+
+@command.command("drain")
+@click.argument("name")
+@output.json_option
+def drain(name: str, as_json: bool) -> None:
+    """Let a site start nothing new; what runs there goes on."""
+    _change(name, "drain", as_json, f"{name} starts nothing new; runyard site resume {name} undoes this")
+
+
+@command.command("resume")
+@click.argument("name")
+@output.json_option
+def resume(name: str, as_json: bool) -> None:
+    """Let a drained site start runs again."""
+    _change(name, "resume", as_json, f"{name} starts runs again")
+
+
+def _change(name: str, verb: str, as_json: bool, said: str) -> None:
+    site = Client(start=False).call("POST", f"/sites/{quoted(name)}/{verb}", repeatable=True)
+    output.writer(as_json).write(site, lambda console: click.echo(said))
+
+
+def _table(sites: list[Any]) -> Any:
+    from runyard.cli import tables
+
+    return tables.build(
+        (
+            tables.Column(title="SITE", value=lambda site: site["name"]),
+            tables.Column(title="KIND", value=lambda site: site["kind"]),
+            tables.Column(title="STATE", value=_state, coloured=True),
+            tables.Column(title="CPUS FREE", value=_amount("cpus", str), right=True),
+            tables.Column(title="MEMORY FREE", value=_amount("memory", units.show_size), right=True),
+            tables.Column(title="GPUS FREE", value=_amount("gpus", str), right=True, boring=("0 of 0",)),
+            tables.Column(title="RUNS", value=lambda site: str(site["active_runs"]), right=True),
+        ),
+        sites,
+    )
+
+
+def _agents(agents: list[Any]) -> Any:
+    from runyard.cli import tables, words
+
+    return tables.build(
+        (
+            tables.Column(title="AGENT", value=lambda agent: agent["name"]),
+            tables.Column(title="NODE", value=lambda agent: agent["node"]),
+            tables.Column(title="STATE", value=lambda agent: agent["state"], coloured=True),
+            tables.Column(title="SEEN", value=lambda agent: f"{words.ago(agent['seen_at'])} ago", right=True),
+            tables.Column(title="VERSION", value=lambda agent: agent["version"]),
+            tables.Column(title="GPUS", value=_gpu_names, flexible=True, boring=("",)),
+        ),
+        agents,
+    )
+
+
+def _state(site: Site) -> str:
+    if site["drained"]:
+        return "drained"
+    if not site["agents"]:
+        return "no agent"
+    return "alive" if any(agent["state"] == "alive" for agent in site["agents"]) else "unreachable"
+
+
+def _amount(kind: str, show: Callable[[int], str]) -> Callable[[Site], str]:
+    def value(site: Site) -> str:
+        free, total = (sum(_number(agent[which][kind]) for agent in site["agents"]) for which in ("free", "total"))
+        return f"{show(free)} of {show(total)}"
+
+    return value
+
+
+def _number(amount: Any) -> int:
+    return len(amount) if isinstance(amount, list) else int(amount)
+
+
+def _gpu_names(agent: Site) -> str:
+    return ", ".join(gpu["type"] or gpu["uuid"] for gpu in agent["total"]["gpus"])

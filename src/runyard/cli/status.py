@@ -1,0 +1,49 @@
+"""`runyard status`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard import errors
+from runyard.cli import failures, output
+from runyard.client import Client
+
+
+@click.command("status")
+@output.json_option
+def command(as_json: bool) -> int:
+    """Say whether the yard runs, and where.
+
+    Exits with 205 when it does not.
+    """
+    client = Client(start=False)
+    writer = output.writer(as_json)
+    try:
+        health = client.health()
+    except errors.YardUnreachable as error:
+        if as_json:
+            writer.write({"running": False, "home": str(client.home), "error": error.message}, lambda console: None)
+        failures.report(error.message, error.fix)
+        return error.exit_code
+    document = {"running": True, "url": client.url, **health}
+    writer.write(document, lambda console: _draw(console, document))
+    return 0
+
+
+def _draw(console: Any, status: dict[str, Any]) -> None:
+    from runyard.cli import tables
+
+    counts = ", ".join(f"{number} {state}" for state, number in status["runs"].items() if number)
+    console.print(
+        tables.pairs(
+            [
+                ("address", status["url"]),
+                ("process", str(status["pid"])),
+                ("version", status["version"]),
+                ("home", status["home"]),
+                ("runs", counts or "none yet: runyard submit -- python train.py"),
+            ]
+        )
+    )

@@ -1,0 +1,84 @@
+"""`runyard token`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard import errors
+from runyard.cli import output, words
+from runyard.client import Client
+from runyard.model.roles import Role
+
+
+@click.group("token", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Show, create, list and revoke tokens.
+
+    A token is what a client shows to the yard. Without a command it shows yours.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(show, as_json=False)
+
+
+@command.command("show")
+@output.json_option
+def show(as_json: bool) -> None:
+    """Print the token that this machine's commands use."""
+    secret = Client(start=False).token
+    output.writer(as_json).write({"token": secret}, lambda console: click.echo(secret))
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.value for role in Role]), default=Role.MEMBER.value, show_default=True,
+              help="What its holder may do.")  # fmt: skip
+@click.option("--site", metavar="SITE", help="The one site that an agent's token is for.")
+@output.quiet_option
+@output.json_option
+def create(name: str, role: str, site: str | None, quiet: bool, as_json: bool) -> None:
+    """Make a token for somebody else, or for an agent. It is shown this once."""
+    if (role == Role.AGENT) != bool(site):
+        raise errors.InvalidInput("an agent's token is for one site", "give --role agent and --site NAME together")
+    made = Client(start=False).call("POST", "/tokens", {"name": name, "role": role, **({"site": site} if site else {})})
+
+    def draw(console: Any) -> None:
+        click.echo(made["secret"])
+        output.remark(f"token {made['id']} for {name}, {role}: it is shown this once; its holder sets RUNYARD_TOKEN")
+
+    output.writer(as_json, quiet).write(made, draw, [made["secret"]])
+
+
+@command.command("list")
+@output.json_option
+def list_tokens(as_json: bool) -> None:
+    """List all tokens, without their secrets."""
+    tokens = Client(start=False).call("GET", "/tokens")["tokens"]
+
+    def draw(console: Any) -> None:
+        from runyard.cli import tables
+
+        columns = (
+            tables.Column(title="ID", value=lambda token: str(token["id"]), right=True),
+            tables.Column(title="NAME", value=lambda token: token["name"], flexible=True),
+            tables.Column(title="ROLE", value=lambda token: token["role"]),
+            tables.Column(title="SITE", value=lambda token: token["site"] or "-", boring=("-",)),
+            tables.Column(title="AGE", value=lambda token: words.ago(token["created_at"]), right=True),
+        )
+        console.print(tables.build(columns, tokens))
+
+    output.writer(as_json).write(tokens, draw, [token["id"] for token in tokens])
+
+
+@command.command("revoke")
+@click.argument("ids", nargs=-1, type=int, required=True, metavar="ID...")
+@output.json_option
+def revoke(ids: tuple[int, ...], as_json: bool) -> None:
+    """Make tokens worthless, by the numbers that `token list` shows."""
+    client = Client(start=False)
+    for number in ids:
+        client.call("DELETE", f"/tokens/{number}")
+    said = ", ".join(map(str, ids))
+    output.writer(as_json).write({"revoked": list(ids)}, lambda console: click.echo(f"revoked {said}"))

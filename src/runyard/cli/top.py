@@ -1,0 +1,104 @@
+"""`runyard top`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from runyard.cli import output, selection, words
+from runyard.client import Client, Run
+from runyard.model import units
+
+INTERVAL = 1.0
+MOST = 50  # each run is one question per second
+
+
+@click.command("top")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--once", is_flag=True, help="Show it once and return.")
+@output.json_option
+def command(runs: tuple[str, ...], once: bool, as_json: bool) -> None:
+    """Show what running runs use: cores, memory, GPUs.
+
+    Without RUN, all that run now. Ctrl-C ends it.
+    """
+    client = Client(start=False)
+    found = _sample(client, runs)
+    if as_json or once or not sys.stdout.isatty():
+        output.writer(as_json).write(found, lambda console: console.print(table(found)))
+    else:
+        _live(client, runs)
+
+
+def _sample(client: Client, named: Iterable[str]) -> list[dict[str, Any]]:
+    chosen = selection.select(client, named) if named else client.runs(state="running", limit=MOST)
+    return [describe(run) for run in chosen]
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """Used against granted, from the newest sample."""
+    samples = run.usage(1)
+    newest = samples[-1] if samples else {}
+    slots = run.granted or {}
+    return {
+        "id": run.id,
+        "name": words.title(run.data),
+        "state": run.state,
+        "cpus": {"used": newest.get("cpu"), "granted": slots.get("cpus")},
+        "threads": newest.get("threads"),
+        "processes": newest.get("processes"),
+        "memory": {"used": newest.get("rss"), "limit": slots.get("memory")},
+        "gpus": newest.get("gpus", []),
+        "time": words.elapsed(run.data),
+    }
+
+
+def _live(client: Client, named: Iterable[str]) -> None:
+    from rich.live import Live
+
+    with Live(console=output.console(), auto_refresh=False, transient=True) as live:
+        while True:
+            live.update(table(_sample(client, named)), refresh=True)
+            time.sleep(INTERVAL)
+
+
+def table(rows: list[dict[str, Any]]) -> Any:
+    from rich.text import Text
+
+    from runyard.cli import tables
+
+    if not rows:
+        return Text("nothing is running: runyard ls --state queued shows what waits")
+    columns = (
+        tables.Column(title="ID", value=lambda row: str(row["id"]), right=True),
+        tables.Column(title="NAME", value=lambda row: row["name"], flexible=True),
+        tables.Column(title="STATE", value=lambda row: row["state"], coloured=True, boring=("running",)),
+        tables.Column(title="CORES", value=_cores, right=True),
+        tables.Column(title="THREADS", value=lambda row: _shown(row["threads"]), right=True),
+        tables.Column(title="MEMORY", value=_memory, right=True),
+        tables.Column(title="GPU", value=_gpu, boring=("",)),
+        tables.Column(title="TIME", value=lambda row: row["time"], right=True),
+    )
+    return tables.build(columns, rows)
+
+
+def _cores(row: Mapping[str, Any]) -> str:
+    used = row["cpus"]["used"]
+    return f"{'-' if used is None else f'{used:.1f}'} of {_shown(row['cpus']['granted'])}"
+
+
+def _memory(row: Mapping[str, Any]) -> str:
+    limit = row["memory"]["limit"]
+    return units.show_size(row["memory"]["used"]) + (f" of {units.show_size(limit)}" if limit else "")
+
+
+def _gpu(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{gpu.get('utilization', '-')}% {units.show_size(gpu.get('memory'))}" for gpu in row["gpus"])
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else str(value)

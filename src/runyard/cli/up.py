@@ -1,0 +1,56 @@
+"""`runyard up`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from runyard import home, settings
+from runyard.cli import detached, output
+
+
+@click.command("up")
+@click.option("-d", "--detach", is_flag=True, help="Start it in the background, and return when it answers.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.  [RUNYARD_PORT]")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).  [RUNYARD_HOST]")
+@output.json_option
+def command(detach: bool, port: int | None, host: str | None, as_json: bool) -> None:
+    """Start the yard.
+
+    It runs until Ctrl-C or `runyard down`; runs go on without it, and are found again at the next start. Everything it
+    keeps lies in its home directory, RUNYARD_HOME.
+    """
+    chosen = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
+    loaded = dataclasses.replace(settings.load(), **chosen)
+    writer = output.writer(as_json)
+    if detach:
+        _start(loaded, chosen, writer)
+    else:
+        _serve(loaded, writer)
+
+
+def _start(loaded: settings.Settings, chosen: dict[str, Any], writer: output.Writer) -> None:
+    home.prepare(loaded)
+    options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
+    address = detached.start(loaded, options)
+    document = {"url": address.url, "pid": address.pid, "version": address.version, "home": str(loaded.home)}
+
+    def draw(console: Any) -> None:
+        click.echo(f"the yard is up: {address.url}")
+        output.remark(f"  home {loaded.home}, process {address.pid}; runyard down stops it")
+
+    writer.write(document, draw)
+
+
+def _serve(loaded: settings.Settings, writer: output.Writer) -> None:
+    from runyard.cli import daemon
+
+    def tell(url: str) -> None:
+        document = {"url": url, "home": str(loaded.home)}
+        writer.write(document, lambda console: click.echo(f"the yard is up: {url}"))
+        output.remark(f"  home {loaded.home}; Ctrl-C stops it, and its runs go on")
+
+    daemon.run(loaded, on_listening=tell)
+    output.remark("the yard is down; runs that were running go on")

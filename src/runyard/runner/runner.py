@@ -1,0 +1,71 @@
+"""From a directory to its exit record: claim it, say who we are, live through the attempt, write down the end."""
+
+import os
+import time
+from typing import Any, Dict, Optional
+
+from . import attempt, kernel, memory, output, records, spec, tree
+
+_PATIENCE_S = 900.0  # for the exit record, on a disk that is full
+
+
+def main(directory: bytes) -> int:
+    os.chdir(directory)
+    if not claim():
+        return 0
+    kernel.adopt_orphans()
+    return 0 if records.write_patiently(attempt.STATUS, live(), _PATIENCE_S) else 1
+
+
+def claim() -> bool:
+    """mkdir is atomic, on NFS too: exactly one runner ever gets past this."""
+    try:
+        os.mkdir("started")
+        return True
+    except FileExistsError:
+        line = records.line({"pid": os.getpid(), "node": kernel.node(), "t": round(time.time(), 3)})
+        with open("duplicates", "ab", buffering=0) as file:
+            file.write(line)
+        return False
+
+
+def live() -> Dict[str, Any]:
+    """Returns the exit record."""
+    judge = None
+    try:
+        wanted = spec.load()
+        judge = memory.appoint(wanted)
+        introduce(judge.cgroup if judge is not None else None)
+        life = attempt.Attempt(wanted, judge)
+    except (spec.BadSpec, OSError) as error:
+        if judge is not None:
+            judge.close()
+        return never_started(error)
+    life.run()
+    return life.record()
+
+
+def introduce(cgroup: Optional[str]) -> None:
+    """Who the runner is, for whoever has to know whether it still lives, or has to clean up after it."""
+    own = tree.look(os.getpid())
+    assert own is not None
+    identity = {
+        "pid": own.pid,
+        "start_time": own.start_time,
+        "boot_id": kernel.boot_id(),
+        "node": kernel.node(),
+        "session": own.session if own.session == own.pid else None,  # a session of others is not ours to clean up
+        "cgroup": cgroup,
+    }
+    records.write("started/runner.json", identity)
+
+
+def never_started(error: Exception) -> Dict[str, Any]:
+    now = time.time()
+    trouble = error if isinstance(error, spec.BadSpec) else "the attempt's directory cannot be written: %s" % error
+    return {
+        "state": "ended", "beat": 1, "pid": os.getpid(), "child": None, "started_at": now, "ended_at": now,
+        "ending": "launch", "exit_code": None, "signal": None, "message": str(trouble), "stop_reason": None,
+        "tree_gone": True, "leftovers": 0, "wall_time": 0.0, "cpu_time": 0.0, "peak_memory": 0, "memory_judge": None,
+        "sizes": output.sizes(),
+    }  # fmt: skip
