@@ -70,9 +70,7 @@ class Agent:
             link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
             Listener(owned=self._own, answered=self._hear), clock,
         )  # fmt: skip
-        self._finisher = Finisher(
-            link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock
-        )
+        self._finisher = Finisher(link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock)
         link.on_news(site, self.wake)
 
     @property
@@ -98,7 +96,8 @@ class Agent:
     def tick(self) -> None:
         """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
         self._errands.collect()
-        seen = self._watch.look(self._watched(), self._notices())
+        relaying = self._talk.incarnation is not None and self._relay.ready
+        seen = self._watch.look(self._watched(), self._notices(), with_bytes=relaying)
         for attempt in self._book.in_phase(Phase.STARTED):
             self._act_on(attempt)
         self._starter.start()
@@ -193,26 +192,27 @@ class Agent:
                 self._stops.order(attempt.key, SUPERSEDED)
         for claim in claims:
             known = self._book.get(claim.key)
-            if known is None:
-                self._adopt(claim)
-            else:
+            if known is not None:
                 known.told_running = claim.state is AttemptState.RUNNING
+        self._adopt([claim for claim in claims if claim.key not in self._book])
 
-    def _adopt(self, claim: Claim) -> None:
+    def _adopt(self, claims: list[Claim]) -> None:
         """Take up what an earlier incarnation had, by the evidence in its directory.
 
         It holds its slots until it is seen to be over; one that never began waits for its turn again.
         """
-        attempt = self._stager.recall(claim)
-        attempt.expect_something_held()
-        attempt.told_running = claim.state is AttemptState.RUNNING
-        self._book.add(attempt)
-        self._watch.look_first(attempt)
-        if attempt.made_started or attempt.told_running:
-            log.info("attempt %s is adopted", claim.key)
-            attempt.phase = Phase.STARTED
-            if attempt.record is None:
-                attempt.grant = self._slots.occupy(attempt.key, claim.resources, attempt.prefer_gpus)
+        adopted = [self._stager.recall(claim) for claim in claims]
+        self._watch.scan(adopted, with_bytes=False)
+        for attempt in adopted:
+            self._book.add(attempt)
+            attempt.told_running = attempt.claim.state is AttemptState.RUNNING
+            if attempt.made_started or attempt.told_running:
+                log.info("attempt %s is taken up again", attempt.key)
+                attempt.expect_something_held()
+                attempt.phase, attempt.submitted_at, attempt.look_at = Phase.STARTED, self._clock(), self._clock()
+                attempt.grant = self._slots.occupy(attempt.key, attempt.claim.resources, attempt.prefer_gpus)
+            else:
+                attempt.expect_nothing_held()
 
     # --- bytes --------------------------------------------------------------------------------------------------
 

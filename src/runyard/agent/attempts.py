@@ -1,4 +1,4 @@
-"""What an agent remembers of an attempt. All of it can be found again from the yard's claim and the attempt's directory."""
+"""What an agent remembers of an attempt. All of it can be found again: in the yard's claim and on disk."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class Attempt:
     notes: list[str] = field(default_factory=list)
     told_running: bool = False  # the yard knows that it runs
     report: Report | None = None
+    reported_at: float = float("-inf")
 
     @property
     def key(self) -> AttemptKey:

@@ -152,7 +152,7 @@ _KNOWN = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def _translate(glob: str) -> str:
-    """The words of a shell: `*` and `?` stay within a directory, `**` does not, `[a-z]` and `[!a-z]` are one character."""
+    """As in a shell: `*` and `?` stay within a directory, `**` does not, `[a-z]` and `[!a-z]` are one character."""
     return _WILD.sub(_translate_token, glob.removeprefix("./").rstrip("/"))
 
 

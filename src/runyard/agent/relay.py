@@ -1,7 +1,7 @@
 """Bring the growing files of attempts to the yard, by offset.
 
-The yard says after each piece how much it holds, and that is where the next piece begins: whatever was lost, repeated or
-sent by an earlier incarnation, both sides agree again after one answer.
+The yard says after each piece how much it holds, and that is where the next piece begins: whatever was lost, repeated
+or sent by an earlier incarnation, both sides agree again after one answer.
 """
 
 from __future__ import annotations
@@ -36,9 +36,13 @@ class Relay:
         self._errands, self._clock = errands, clock
         self._pause_until = 0.0
 
+    @property
+    def ready(self) -> bool:
+        return self._clock() >= self._pause_until
+
     def relay(self, attempts: Iterable[Attempt], seen: Mapping[str, Seen], send: Send, failed: Failed) -> None:
         """Send what was seen of these attempts, all of it in one errand."""
-        if self._clock() < self._pause_until:
+        if not self.ready:
             return
         pieces = [piece for attempt in attempts if _may_relay(attempt) for piece in _pieces(attempt, seen)]
         if not pieces:

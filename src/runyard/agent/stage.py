@@ -50,7 +50,7 @@ class Stager:
         return Attempt(claim=claim, job=job, place=place)
 
     def recall(self, claim: Claim) -> Attempt:
-        """An attempt as an earlier incarnation left it: its tag and its GPUs stand in the spec that was written then."""
+        """An attempt as an earlier incarnation left it: its tag and GPUs stand in the spec that was written then."""
         attempt = self.receive(claim)
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             frozen = json.loads(self._host.fetch(f"{attempt.job.directory}/spec.json"))

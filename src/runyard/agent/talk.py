@@ -18,6 +18,7 @@ from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
 LANE = "sync"
 RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
 LINGER_S = 0.1  # a start waits so long to be reported: many runs end before
+REPEAT_S = 1.0  # an ending that the yard did not settle is reported again after so long
 BUSY_GAP_S = 0.05  # between two syncs while there is enough to do
 IDLE_GAP_S = 0.005
 FIRST_PAUSE_S = 0.25  # after a failure, doubling
@@ -85,8 +86,9 @@ class Talk:
             return self._not_before
         soon = self._spoke_at + (BUSY_GAP_S if self._is_busy() else IDLE_GAP_S)
         wishes = [self._answered_at + RENEWAL_S]
-        if self._news or self._is_hungry() or self._book.in_phase(Phase.TOLD):
+        if self._news or self._is_hungry():
             wishes.append(soon)
+        wishes += [max(soon, attempt.reported_at + REPEAT_S) for attempt in self._book.in_phase(Phase.TOLD)]
         wishes += [max(soon, attempt.submitted_at + LINGER_S) for attempt in self._unreported()]
         return max(min(wishes), self._not_before)
 
@@ -107,12 +109,14 @@ class Talk:
 
     def _sync(self, incarnation: int) -> None:
         self._news = False
-        unreported = self._unreported()
+        unreported, ended = self._unreported(), self._book.in_phase(Phase.TOLD)
+        for attempt in ended:
+            attempt.reported_at = self._clock()
         free, ahead = self._offer()
         request = SyncRequest(
             site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=free, ahead=ahead,
             reports=[attempt.running_report(self._hello.node) for attempt in unreported]
-            + [attempt.report for attempt in self._book.in_phase(Phase.TOLD) if attempt.report],
+            + [attempt.report for attempt in ended if attempt.report],
         )  # fmt: skip
 
         def answered(response: SyncResponse, error: Exception | None) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-from runyard.agent.attempts import Attempt
+from runyard.agent.attempts import Attempt, Phase
 from runyard.backends.base import Backend, Presence, Sighting
 from runyard.hosts.base import Known, Seen
 from runyard.model.states import AttemptState
@@ -58,8 +58,8 @@ class Watch:
         self._polled_at = -POLL_S
         self._turn = 0
 
-    def look(self, attempts: Sequence[Attempt], noticed: set[str]) -> dict[str, Seen]:
-        """Evidence of those that are due or noticed. What is returned, by place, also holds new bytes of their files."""
+    def look(self, attempts: Sequence[Attempt], noticed: set[str], *, with_bytes: bool) -> dict[str, Seen]:
+        """Evidence of those that are due or noticed. What is returned, by place, also holds new bytes."""
         now = self._clock()
         polling = now >= self._polled_at + POLL_S
         due = [
@@ -69,8 +69,10 @@ class Watch:
         ]
         self._turn += 1
         first = self._turn % max(1, len(due))  # a scan brings only so many bytes: everybody is first once
-        found = self._scan(due[first:] + due[:first])
-        found |= self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
+        found = self.scan(due[first:] + due[:first], with_bytes=with_bytes)
+        gone = self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
+        # A record may have been written between the scan and the proof that the job is gone.
+        found |= self.scan(gone, with_bytes=with_bytes)
         if polling:
             self._polled_at = now
         return found
@@ -79,36 +81,36 @@ class Watch:
         soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
         return min(soonest, self._polled_at + POLL_S) if attempts else soonest
 
-    def _poll(self, attempts: list[Attempt]) -> dict[str, Seen]:
-        asked = [attempt for attempt in attempts if attempt.record is None]
+    def _poll(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Ask the backend about those that left no record. Returns the ones that are gone."""
+        asked = [attempt for attempt in attempts if attempt.phase is Phase.STARTED and attempt.record is None]
         if not asked:
-            return {}
+            return []
         sightings = self._backend.poll([attempt.job for attempt in asked])
         for attempt in asked:
             attempt.sighting = sightings.get(attempt.key, Sighting(presence=Presence.UNKNOWN))
-        # A record may have been written between the scan and the proof that the job is gone.
-        return self._scan([attempt for attempt in asked if attempt.sighting.presence is Presence.GONE])
+        return [attempt for attempt in asked if attempt.sighting.presence is Presence.GONE]
 
-    def _scan(self, attempts: list[Attempt]) -> dict[str, Seen]:
+    def scan(self, attempts: list[Attempt], *, with_bytes: bool) -> dict[str, Seen]:
+        """Evidence of all of these from their directories."""
         if not attempts:
             return {}
         now = self._clock()
         by_place = {attempt.place: attempt for attempt in attempts}
-        found = self._backend.host.scan(self._root, [_known(attempt) for attempt in attempts])
+        found = self._backend.host.scan(self._root, [_known(a, with_bytes=with_bytes) for a in attempts])
         for attempt in attempts:
-            attempt.drained = not attempt.relaying
+            attempt.drained = with_bytes and not attempt.relaying
             attempt.look_at = now + (LIVELY_S if now < attempt.fresh_until else QUIET_S)
         for seen in found:
             _note(by_place[seen.directory], seen, now)
         return {seen.directory: seen for seen in found}
 
 
-def _known(attempt: Attempt) -> Known:
+def _known(attempt: Attempt, *, with_bytes: bool) -> Known:
     """While bytes are on their way the offsets are not known, so only the status is asked for."""
-    offsets = {} if attempt.relaying else {name: at for name, at in attempt.offsets.items() if at is not None}
-    return Known(
-        directory=attempt.place, offsets=offsets, version=attempt.version, started=attempt.made_started
-    )
+    asking = with_bytes and not attempt.relaying
+    offsets = {name: at for name, at in attempt.offsets.items() if at is not None} if asking else {}
+    return Known(directory=attempt.place, offsets=offsets, version=attempt.version, started=attempt.made_started)
 
 
 def _note(attempt: Attempt, seen: Seen, now: float) -> None:

@@ -78,7 +78,7 @@ class Backend(abc.ABC):
     - Nothing is remembered that matters: after a restart, a fresh backend on the same directory does the same.
     - Every verb may be repeated. A job never executes its command twice, because `started` is made only once.
     - Each verb costs a number of round trips that does not grow with the number of jobs.
-    - GONE is said only with proof, and a job's remains are ended before it is said: after it, no process of the job lives.
+    - GONE is said only with proof, and a job's remains are ended before: after it, no process of the job lives.
     - A job that was stopped before it began never begins. It leaves an exit record that says `stopped`.
     - Doubt is UNKNOWN. A verb raises only for a site that cannot be used at all (ConfigError).
     - One thread calls the verbs.
@@ -112,7 +112,7 @@ class Backend(abc.ABC):
 
 
 class Notifier(abc.ABC):
-    """The optional power to say at once that something ended. Notices are hints: losing them costs time, nothing else."""
+    """The optional power to say at once that something ended. Notices are hints: losing one costs time, no more."""
 
     @abc.abstractmethod
     def wake_fds(self) -> list[int]:

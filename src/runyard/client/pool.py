@@ -54,6 +54,11 @@ class Pool:
         for connection in idle:
             connection.close()
 
+    def __del__(self) -> None:
+        """Nobody has to close a client: one that is dropped hangs up."""
+        for connection in self._idle:
+            connection.close()
+
     def _build(self) -> http.client.HTTPConnection:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme != "https":

@@ -50,8 +50,8 @@ class Seen:
 
 
 class Host(Protocol):
-    """Promises: calls may come from any thread. A command that fails, is missing or does not answer is a Result, never an
-    exception; files that cannot be written or read raise OSError."""
+    """Promises: calls may come from any thread. A command that fails, is missing or does not answer is a Result, never
+    an exception; files that cannot be written or read raise OSError."""
 
     def run(self, argv: Sequence[str], *, timeout: float, input: bytes = b"") -> Result:
         """Run a command; after `timeout` seconds it is killed and the code is None. A missing program is code 127."""

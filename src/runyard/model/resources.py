@@ -66,19 +66,22 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capacity:
-    """Slots of a node: all of them, or those that are free now."""
+    """Slots of a node: all of them, or those that are free now. An elastic place has a queue of its own: everything
+    fits there, and how much it takes at once is not counted in slots."""
 
-    cpus: int
-    memory: int
+    cpus: int = 0
+    memory: int = 0
     gpus: tuple[Gpu, ...] = ()
+    elastic: bool = False
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Capacity:
         gpus = tuple(Gpu(**gpu) for gpu in value.get("gpus", ()))
-        return cls(cpus=value["cpus"], memory=value["memory"], gpus=gpus)
+        return cls(cpus=value["cpus"], memory=value["memory"], gpus=gpus, elastic=value.get("elastic", False))
 
     def to_json(self) -> dict[str, Any]:
-        return {"cpus": self.cpus, "memory": self.memory, "gpus": [dataclasses.asdict(gpu) for gpu in self.gpus]}
+        gpus = [dataclasses.asdict(gpu) for gpu in self.gpus]
+        return {"cpus": self.cpus, "memory": self.memory, "gpus": gpus, "elastic": self.elastic}
 
     def suitable(self, asked: Resources) -> list[Gpu]:
         """GPUs that this request could take, smallest first so that big ones stay free."""
@@ -86,6 +89,8 @@ class Capacity:
 
     def shortages(self, asked: Resources) -> list[str]:
         """The kinds of slot that are missing; empty when the request fits."""
+        if self.elastic:
+            return []
         short = []
         if asked.cpus > self.cpus:
             short.append("cpus")
@@ -97,6 +102,8 @@ class Capacity:
 
     def minus(self, asked: Resources, gpu_uuids: Iterable[str] | None = None) -> Capacity:
         """What is left; `gpu_uuids` says which GPUs were taken, else the first suitable ones."""
+        if self.elastic:
+            return self
         if gpu_uuids is None:
             gpu_uuids = [gpu.uuid for gpu in self.suitable(asked)[: asked.gpus]]
         taken = set(gpu_uuids)
@@ -107,4 +114,6 @@ class Capacity:
         )
 
     def describe(self) -> str:
+        if self.elastic:
+            return "whatever its own queue allows"
         return f"{self.cpus} cpus, {units.show_size(self.memory)} memory, {len(self.gpus)} gpus"

@@ -109,6 +109,7 @@ class SyncRequest:
     incarnation: int
     free: Capacity
     ahead: int = 0  # how many more to take beyond the free slots, to start the moment one is free
+    room: int | None = None  # the most attempts to take at once; None: as many as the slots allow
     reports: list[Report] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The program around the user's process on the compute node: standard library only, python3 ≥ 3.6.
 
 It runs from a copy of this directory (see `install`), started as `python3 <directory> run|zygote|sweep …`. The contract
-with the agent is in docs/internals/run-directory.md. The modules import each other relatively; `__main__.py` gives a copy
-its package name.
+with the agent is in docs/internals/run-directory.md. The modules import each other relatively; `__main__.py` gives a
+copy its package name.
 """
 
 import hashlib

@@ -5,7 +5,7 @@ import os
 import select
 from typing import Dict, List, Optional
 
-from . import kernel, process, records, spec
+from . import kernel, process, spec
 
 _NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"

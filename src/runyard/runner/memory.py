@@ -16,6 +16,7 @@ _GROWTH = 1.05  # a new peak is measured when RSS has grown by this much
 _TRIGGER = 0.9  # RSS is read without a lock and may be a little behind
 _FASTEST = 4 << 30  # bytes a second: no program was seen to touch new memory faster
 _CLOSEST_S, _WIDEST_S = 0.02, 0.5
+_UNITS = ("B", "KB", "MB", "GB", "TB")
 _SHARE = 20  # measuring takes at most one part in 20 of the time
 
 
@@ -140,10 +141,9 @@ def _pss(process: tree.Process) -> int:
 
 
 def shown(size: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1024:
-            break
+    """`1.5 GB` in powers of 1024."""
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
         size /= 1024
-    else:
-        unit = "TB"
-    return "%.0f %s" % (size, unit) if unit == "B" or size >= 100 else "%.1f %s" % (size, unit)
+        unit += 1
+    return "%.*f %s" % (0 if unit == 0 or size >= 100 else 1, size, _UNITS[unit])

@@ -1,4 +1,4 @@
-"""spec.json, checked. Everything that a child needs is bytes already, so that nothing can fail between fork and exec."""
+"""spec.json, checked. What the user's process gets is bytes already, so that little can fail between fork and exec."""
 
 import signal
 from typing import Any, Dict, List, Optional

@@ -3,7 +3,7 @@
 import functools
 import os
 import signal
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set
+from typing import Callable, Container, Dict, Iterable, List, NamedTuple, Optional, Set
 
 from . import kernel, records
 
@@ -68,22 +68,22 @@ def below(root: int) -> List[Process]:
     return [process for process in found if process is not None]
 
 
-def descendants(root: int) -> List[int]:
-    """Numbers of all descendants, parents before children."""
-    return by_lists(root) if _has_lists() else by_scan(root)
+def descendants(root: int, spare: Container[int] = ()) -> List[int]:
+    """Numbers of all descendants, parents before children, without those in `spare` and all below them."""
+    return by_lists(root, spare) if _has_lists() else by_scan(root, spare)
 
 
-def by_lists(root: int) -> List[int]:
+def by_lists(root: int, spare: Container[int] = ()) -> List[int]:
     """From the kernel's lists of children: cheap also on a machine with thousands of processes."""
-    return _walk(root, _listed_children)
+    return _walk(root, _listed_children, spare)
 
 
-def by_scan(root: int) -> List[int]:
+def by_scan(root: int, spare: Container[int] = ()) -> List[int]:
     """From everybody's parent: for kernels without those lists."""
     by_parent: Dict[int, List[int]] = {}
     for process in every_process():
         by_parent.setdefault(process.parent, []).append(process.pid)
-    return _walk(root, lambda pid: by_parent.get(pid, []))
+    return _walk(root, lambda pid: by_parent.get(pid, []), spare)
 
 
 def end_all(find: Callable[[], Iterable[int]]) -> Set[int]:
@@ -112,14 +112,11 @@ def _has_lists() -> bool:
     return os.path.exists("/proc/{0}/task/{0}/children".format(os.getpid()))
 
 
-def _walk(root: int, children: Callable[[int], Iterable[int]]) -> List[int]:
-    found: List[int] = []
+def _walk(root: int, children: Callable[[int], Iterable[int]], spare: Container[int]) -> List[int]:
     todo = [root]
     for pid in todo:
-        below = children(pid)
-        found += below
-        todo += below
-    return found
+        todo += [child for child in children(pid) if child not in spare]
+    return todo[1:]
 
 
 def _listed_children(pid: int) -> List[int]:

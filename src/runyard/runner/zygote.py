@@ -6,46 +6,47 @@ it also adopts what a killed runner leaves behind, and ends it.
 
 import fcntl
 import gc
-import json
 import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import time
 import traceback
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
-from . import cgroup, digest, kernel, link, process, records, runner, tree
+from . import cgroup, clients, digest, kernel, link, process, records, runner, tree
 
 LOCK = "zygote.lock"
 LOG = "zygote.log"
 ALREADY_SERVED = 3  # exit code
 
 _IDLE_S = 3600.0
-_LOOK_S = 10.0  # between looks whether it is still wanted
+_LOOK_S = 10.0  # between looks whether anybody still wants us
 _KILL_AGAIN_S = 0.05
-_LONGEST_LINE = 1 << 16
-_LONGEST_QUEUE = 1 << 22  # bytes for a client that does not read
 
 
 def main(directory: bytes) -> int:
-    """Returns in the caller's process as soon as the zygote listens; that one goes on by itself, detached."""
+    """Returns in the caller's process once the zygote listens; that one goes on by itself, detached."""
+    process.close_inherited()
     os.chdir(directory)
     lock = take_lock()
     if lock is None:
         print("another zygote serves this directory", file=sys.stderr)
         return ALREADY_SERVED
     told, tell = os.pipe()
-    if os.fork():
-        os.close(tell)
-        return 0 if os.read(told, 1) else 1
-    _live(lock, tell)
-    return 0
+    if os.fork() == 0:
+        os.close(told)
+        _live(lock, tell)
+    os.close(tell)
+    if os.read(told, 1):
+        return 0
+    print("the zygote did not start; see %s in its directory" % LOG, file=sys.stderr)
+    return 1
 
 
 def take_lock() -> Optional[int]:
+    """Held as long as the zygote listens, so that no other one takes the socket from it."""
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,3 +54,226 @@ def take_lock() -> Optional[int]:
     except OSError:
         os.close(lock)
         return None
+
+
+def _live(lock: int, tell: int) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        _detach()
+        zygote = Zygote(lock, listen())
+        os.write(tell, b"1")
+        os.close(tell)
+        zygote.serve()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _detach() -> None:
+    os.setsid()
+    process.point_to_null(0)
+    log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    process.default_signals()
+    kernel.adopt_orphans()
+
+
+def listen() -> socket.socket:
+    """Bound by its short name in the current directory: the address of a socket has room for 107 bytes only."""
+    if os.path.exists(link.SOCKET):
+        os.unlink(link.SOCKET)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        listener.bind(link.SOCKET)
+    finally:
+        os.umask(mask)
+    listener.listen(64)
+    listener.setblocking(False)
+    return listener
+
+
+class Zygote:
+    def __init__(self, lock: int, listener: socket.socket) -> None:
+        self._lock = lock
+        self._listener = listener
+        self._socket_file = os.stat(link.SOCKET).st_ino
+        self._digest = digest()
+        self._selector = selectors.PollSelector()  # epoll would be one more descriptor to close in each runner
+        self._clients: Set[clients.Client] = set()
+        self._runners: Dict[int, str] = {}
+        self._bereaved = False  # a runner died and may have left processes behind
+        self._quitting = False
+        self._busy_at = time.monotonic()
+        self._woken, self._wake = os.pipe()
+
+    def serve(self) -> None:
+        self._prepare()
+        while not self._is_over():
+            for key, events in self._selector.select(_KILL_AGAIN_S if self._bereaved else _LOOK_S):
+                key.data(events)
+            if self._bereaved:
+                self._end_orphans()
+            self._look_around()
+
+    def _prepare(self) -> None:
+        """Everything a runner will look up, and nothing that the collector would touch and so copy in each fork."""
+        for descriptor in (self._woken, self._wake):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(self._wake)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._on_signal)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._on_connection)
+        for look_up in (kernel.boot_id, kernel.node, cgroup.parents):
+            look_up()
+        gc.disable()
+        gc.collect()
+        if hasattr(gc, "freeze"):  # Python 3.7
+            gc.freeze()
+
+    def _is_over(self) -> bool:
+        if self._runners:
+            return False
+        return self._quitting or (not self._clients and time.monotonic() - self._busy_at > _IDLE_S)
+
+    def _look_around(self) -> None:
+        if self._clients or self._runners:
+            self._busy_at = time.monotonic()
+        if not self._quitting and not self._owns_socket():
+            self._quit()
+
+    def _owns_socket(self) -> bool:
+        """Not when the site's directory was removed, or its socket: nobody could ever come again."""
+        try:
+            return os.stat(link.SOCKET).st_ino == self._socket_file
+        except OSError:
+            return False
+
+    # Clients
+
+    def _on_connection(self, _: int) -> None:
+        try:
+            connection, _address = self._listener.accept()
+        except OSError:
+            return
+        if clients.owner(connection) != os.getuid():
+            connection.close()
+            return
+        client = clients.Client(connection)
+        self._clients.add(client)
+        self._selector.register(connection, selectors.EVENT_READ, lambda events: self._on_client(client, events))
+
+    def _on_client(self, client: clients.Client, events: int) -> None:
+        if events & selectors.EVENT_READ:
+            for message in client.receive():
+                self._obey(client, message)
+        self._flush(client)
+
+    def _obey(self, client: clients.Client, message: Dict[str, Any]) -> None:
+        if "start" in message:
+            client.queue(self._start(str(message["start"])))
+        elif "ping" in message:
+            client.queue({"pong": 1, "pid": os.getpid(), "runner": self._digest, "runners": len(self._runners)})
+        elif "quit" in message:
+            self._quit()
+
+    def _flush(self, client: clients.Client) -> None:
+        client.flush()
+        if client.closed:
+            self._selector.unregister(client.connection)
+            self._clients.discard(client)
+            client.connection.close()
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.has_queued else 0)
+        key = self._selector.get_key(client.connection)
+        if key.events != events:
+            self._selector.modify(client.connection, events, key.data)
+
+    def _quit(self) -> None:
+        """The name is free for the next zygote at once; this one stays for the runners it has."""
+        if self._quitting:
+            return
+        self._quitting = True
+        if self._owns_socket():
+            os.unlink(link.SOCKET)
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        os.close(self._lock)
+
+    # Runners
+
+    def _start(self, directory: str) -> Dict[str, Any]:
+        if self._quitting:
+            return {"failed": directory, "error": "this zygote takes no more starts"}
+        # What is sent to the runner before it waits for signals must wait for it too, not be handled by our handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, kernel.SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_runner(records.to_bytes(directory))
+        except OSError as error:
+            return {"failed": directory, "error": str(error.strerror)}
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.SIGNALS)
+        self._runners[pid] = directory
+        return {"started": directory, "pid": pid}
+
+    def _become_runner(self, directory: bytes) -> None:
+        """Never returns."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for descriptor in self._descriptors():
+                os.close(descriptor)
+            process.wait_for_signals()
+            process.lead_session()
+            code = runner.main(directory)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _descriptors(self) -> List[int]:
+        own = [self._lock, self._listener.fileno(), self._woken, self._wake]
+        return own + [client.connection.fileno() for client in self._clients]
+
+    def _on_signal(self, _: int) -> None:
+        received = os.read(self._woken, 1 << 16)
+        if signal.SIGTERM in received:
+            self._quit()
+        ended = self._reap()
+        if any(notice["status"] for notice in ended):
+            self._bereaved = True
+            self._end_orphans()
+        for client in list(self._clients) if ended else ():
+            for notice in ended:
+                client.queue(notice)
+            self._flush(client)
+
+    def _reap(self) -> List[Dict[str, Any]]:
+        """A notice for each runner that has ended. The others were orphans."""
+        ended = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return ended
+            if pid == 0:
+                return ended
+            if pid in self._runners:
+                ended.append({"ended": self._runners.pop(pid), "pid": pid, "status": _returncode(status)})
+
+    def _end_orphans(self) -> None:
+        """A child that is no runner was a dead runner's. Repeated until there is none, as their own become ours."""
+        self._bereaved = bool(tree.end_all(lambda: tree.descendants(os.getpid(), spare=self._runners)))
+
+
+def _returncode(status: int) -> int:
+    """As subprocess gives it: a signal is negative."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from runyard.model import template
 from runyard.model.resources import Capacity, Resources
 from runyard.model.states import AttemptState, RunState
-from runyard.model.wire import AttemptKey, Claim, StopOrder
+from runyard.model.wire import AttemptKey, Claim, StopOrder, SyncRequest
 from runyard.store import attempts, counters, queue, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import placement
@@ -22,22 +22,31 @@ SPARE_HEADS = 16  # how far behind the front of a lane a smaller run is looked f
 
 
 def claim(
-    connection: Connection, now: float, site: AnyRow, agent: AnyRow, free: Capacity, ahead: int, prefix: str
+    connection: Connection, now: float, site: AnyRow, agent: AnyRow, request: SyncRequest, prefix: str
 ) -> tuple[list[Claim], bool]:
     """The attempts that this agent gets now, and whether more are waiting."""
-    if site.drained or (free.cpus <= 0 and ahead <= 0):
+    most = _most(request)
+    if site.drained or most <= 0:
         return [], False
-    heads = list(_heads(connection, site, max(0, free.cpus) + ahead + SPARE_HEADS))
+    heads = list(_heads(connection, site, most + SPARE_HEADS))
     if not heads:
         return [], False
     total = Capacity.from_json(json.loads(agent.total))
-    chosen = placement.choose(heads, _usage(connection, now), free, total, ahead=ahead, now=now)
+    chosen = placement.choose(
+        heads, _usage(connection, now), request.free, total, now=now, ahead=request.ahead, room=request.room
+    )
     claims = [
         claim
         for resources, group in groupby(chosen, key=lambda head: head.resources)
         for claim in _batch(connection, now, agent, resources, list(group), prefix)
     ]
     return claims, len(heads) > len(chosen)
+
+
+def _most(request: SyncRequest) -> int:
+    """How many could be taken at the most: every run needs a cpu."""
+    slots = request.room or 0 if request.free.elastic else max(0, request.free.cpus)
+    return slots + request.ahead
 
 
 def _heads(connection: Connection, site: AnyRow, limit: int) -> Iterable[Head]:

@@ -61,7 +61,7 @@ class Dispatcher:
             settled += [report.key] if verdict.settled else []
             stops += [verdict.stop] if verdict.stop else []
         stops += claim.stop_orders(connection, request.site, request.agent)
-        claims, more = claim.claim(connection, now, site, agent, request.free, request.ahead, self.prefix)
+        claims, more = claim.claim(connection, now, site, agent, request, self.prefix)
         moved.extend(item.key.run for item in claims)
         return SyncResponse(claims=claims, stops=stops, settled=settled, more=more)
 

@@ -59,13 +59,21 @@ def _by_owner(amounts: Mapping[str, float]) -> defaultdict[str, float]:
 
 
 def choose(
-    heads: Iterable[Head], usage: Usage, free: Capacity, total: Capacity, *, ahead: int, now: float
+    heads: Iterable[Head],
+    usage: Usage,
+    free: Capacity,
+    total: Capacity,
+    *,
+    now: float,
+    ahead: int = 0,
+    room: int | None = None,
 ) -> list[Head]:
-    """The runs to hand out, in order: those that fit the free slots, then `ahead` more that will fit later."""
+    """The runs to hand out, in order: those that fit the free slots, then `ahead` more that will fit later; at most
+    `room` of them."""
     lanes = _lanes(heads)
     chosen: list[Head] = []
     kept: _Kept | None = None
-    while lanes:
+    while lanes and (room is None or len(chosen) < room):
         head = _pop_next(lanes, usage)
         if total.shortages(head.resources):
             continue  # another node of the site must take it

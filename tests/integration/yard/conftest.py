@@ -50,10 +50,12 @@ class Driver:
         self.incarnation, claims = self.yard.hello(self.admin, hello).result()
         return claims
 
-    def sync(self, *reports: Report, free: Capacity | None = None, ahead: int = 0, agent: str = "a1") -> SyncResponse:
+    def sync(
+        self, *reports: Report, free: Capacity | None = None, ahead: int = 0, room: int | None = None
+    ) -> SyncResponse:
         request = SyncRequest(
-            site="local", agent=agent, incarnation=self.incarnation, free=self.total if free is None else free,
-            ahead=ahead, reports=list(reports),
+            site="local", agent="a1", incarnation=self.incarnation, free=self.total if free is None else free,
+            ahead=ahead, room=room, reports=list(reports),
         )  # fmt: skip
         return self.yard.sync(self.admin, request).result()
 

@@ -102,3 +102,12 @@ def test_a_drained_site_starts_nothing(driver: Driver) -> None:
     assert driver.take() == []
     driver.yard.drain(driver.admin, "local", False).result()
     assert driver.take() == [run]
+
+
+def test_an_elastic_site_takes_as_many_as_it_has_room_for(driver: Driver) -> None:
+    driver.hello(total=Capacity(elastic=True))
+    runs = driver.submit(5, resources={"cpus": 64, "gpus": 8, "memory": "4T"})
+    claims = driver.sync(room=3).claims
+    assert [claim.key.run for claim in claims] == runs[:3]
+    assert len({claim.batch for claim in claims}) == 1
+    assert driver.sync(room=0).claims == []

@@ -9,12 +9,13 @@ from runyard.server.schemas.common import NAME, TIME
 GPU = record({"uuid": text(), "type": text("Its name"), "memory": integer("Bytes", 0, 1 << 60)}, required=["uuid"])
 CAPACITY = record(
     {
-        "cpus": integer("CPU slots", 0, resources.MAX_COUNT),
-        "memory": integer("Bytes", 0, resources.MAX_MEMORY),
+        "cpus": integer("CPU slots", -resources.MAX_COUNT, resources.MAX_COUNT),
+        "memory": integer("Bytes", -resources.MAX_MEMORY, resources.MAX_MEMORY),
         "gpus": listed(ref("Gpu")),
+        "elastic": described(BOOLEAN, "True: it has a queue of its own, and everything fits"),
     },
     required=["cpus", "memory"],
-    description="Slots: all of them, or those that are free.",
+    description="Slots: all of them, or those that are free; below zero where a place was made smaller.",
 )
 
 AGENT = record(

@@ -63,6 +63,7 @@ SYNC_REQUEST = record(
         "incarnation": integer("From hello", 0, (1 << 31)),
         "free": ref("Capacity"),
         "ahead": integer("How many more to take than fit now", 0, 10_000),
+        "room": or_null(integer("The most attempts to take at once", 0, 1_000_000)),
         "reports": listed(ref("Report")),
     },
     required=["site", "agent", "incarnation", "free"],

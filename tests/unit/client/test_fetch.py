@@ -1,0 +1,111 @@
+"""Outputs arrive whole, verified, and only below the target directory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from runyard import errors
+from runyard.client import Client, Output, fetch
+
+DATA = {name: os.urandom(size) for name, size in (("small", 10), ("empty", 0), ("large", 700_000))}
+
+
+def digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def output(path: str, name: str, mode: int = 0o644) -> Output:
+    return Output(path=path, size=len(DATA[name]), digest=digest(DATA[name]), mode=mode)
+
+
+@pytest.fixture
+def server(serve):
+    blobs = {digest(data): data for data in DATA.values()}
+    return serve(lambda request: request.reply(200, raw=blobs[request.path.rsplit("/", 1)[1]]))
+
+
+@pytest.fixture
+def bring(server):
+    client = Client(server.url, "token")
+
+    def bring(directory: Path, *outputs: Output) -> list[Path]:
+        done: list[int] = []
+        paths = fetch.bring(client, outputs, directory, done.append)
+        assert sum(done) == sum(item.size for item in outputs)
+        return paths
+
+    return bring
+
+
+def test_files_arrive_with_their_modes(bring, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "place"
+    paths = bring(target, output("a", "small"), output("deep/er/run.sh", "large", 0o4755), output("none", "empty"))
+    assert paths == [target / "a", target / "deep/er/run.sh", target / "none"]
+    assert [path.read_bytes() for path in paths] == [DATA["small"], DATA["large"], b""]
+    assert stat.S_IMODE(paths[1].stat().st_mode) == 0o755  # never setuid
+    assert sorted(path.name for path in target.rglob("*")) == ["a", "deep", "er", "none", "run.sh"]
+
+
+def test_what_is_there_is_not_brought_again(bring, server, tmp_path: Path) -> None:
+    bring(tmp_path, output("a", "large"))
+    bring(tmp_path, output("a", "large"))
+    assert len(server.seen) == 1
+
+
+def test_a_file_that_differs_is_replaced(bring, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    bring(tmp_path, output("a", "small"))
+    assert (tmp_path / "a").read_bytes() == DATA["small"]
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", "a\0b", ".."])
+def test_unsafe_paths_are_refused(bring, server, tmp_path: Path, path: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="unsafe path"):
+        bring(tmp_path / "target", output(path, "small"))
+    assert not server.seen
+    assert not list(tmp_path.rglob("*x*"))
+
+
+def test_a_symlinked_directory_is_not_followed(bring, tmp_path: Path) -> None:
+    outside, target = tmp_path / "outside", tmp_path / "target"
+    outside.mkdir()
+    target.mkdir()
+    (target / "sub").symlink_to(outside)
+    with pytest.raises(errors.Conflict, match="in the way"):
+        bring(target, output("sub/a", "small"))
+    assert not list(outside.iterdir())
+
+
+def test_a_symlinked_file_is_replaced_not_written_through(bring, tmp_path: Path) -> None:
+    victim, target = tmp_path / "victim", tmp_path / "target"
+    victim.write_bytes(b"precious")
+    target.mkdir()
+    (target / "a").symlink_to(victim)
+    bring(target, output("a", "small"))
+    assert victim.read_bytes() == b"precious"
+    assert not (target / "a").is_symlink()
+
+
+def test_a_directory_in_the_way(bring, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(errors.Conflict, match="in the way"):
+        bring(tmp_path, output("a", "small"))
+
+
+def test_damaged_bytes_are_not_kept(serve, tmp_path: Path) -> None:
+    client = Client(serve(lambda request: request.reply(200, raw=b"other bytes")).url, "token")
+    with pytest.raises(errors.RunyardError, match="arrived damaged"):
+        fetch.bring(client, [output("a", "small")], tmp_path, lambda size: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_target_itself_may_be_a_symlink(bring, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    bring(tmp_path / "link", output("a", "small"))
+    assert (tmp_path / "real" / "a").read_bytes() == DATA["small"]

@@ -1,0 +1,83 @@
+"""Which yard is meant."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from runyard import errors
+from runyard.client import locate
+
+URL = "http://127.0.0.1:4711"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose yard seems to run: its process is this one."""
+    (tmp_path / "yard.json").write_text(json.dumps({"url": URL, "pid": os.getpid(), "version": "1"}))
+    (tmp_path / "token").write_text("ry_of_home\n")
+    return tmp_path
+
+
+def find(default: Path, environ: dict[str, str] | None = None, **given) -> locate.Target:
+    environ = {"RUNYARD_HOME": str(default), **(environ or {})}
+    choice = {"url": None, "token": None, "home": None, "start": False, "notify": pytest.fail, **given}
+    return locate.Finder.build(**choice, environ=environ).find()
+
+
+def test_the_files_of_the_home(home: Path) -> None:
+    assert find(home) == locate.Target(url=URL, token="ry_of_home")
+
+
+def test_variables_go_before_files(home: Path) -> None:
+    there = {"RUNYARD_URL": "http://lab:1", "RUNYARD_TOKEN": "t"}
+    assert find(home, there) == locate.Target(url="http://lab:1", token="t")
+
+
+def test_arguments_go_before_variables(home: Path) -> None:
+    there = {"RUNYARD_URL": "http://lab:1", "RUNYARD_TOKEN": "t"}
+    assert find(home, there, url="http://mine:2", token="m") == locate.Target(url="http://mine:2", token="m")
+
+
+def test_a_home_that_is_named_is_meant(home: Path) -> None:
+    there = {"RUNYARD_URL": "http://lab:1", "RUNYARD_TOKEN": "t"}
+    assert find(Path("/nowhere"), there, home=home) == locate.Target(url=URL, token="ry_of_home")
+
+
+def test_the_token_of_the_home_goes_nowhere_else(home: Path) -> None:
+    with pytest.raises(errors.Unauthorized, match="no token for the yard at http://lab:1"):
+        find(home, {"RUNYARD_URL": "http://lab:1"})
+    assert find(home, {"RUNYARD_URL": f"{URL}/"}).token == "ry_of_home"
+
+
+def test_a_yard_that_is_gone_is_not_spoken_to(home: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    (home / "yard.json").write_text(json.dumps({"url": URL, "pid": child}))
+    with pytest.raises(errors.YardUnreachable, match="no yard is running") as caught:
+        find(home)
+    assert caught.value.fix == "runyard up -d"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"url": "x", "pid": "many"}', "\0\xff"])
+def test_half_an_address_is_none(home: Path, text: str) -> None:
+    (home / "yard.json").write_text(text)
+    assert locate.running(home) is None
+
+
+def test_no_token_file(home: Path) -> None:
+    (home / "token").unlink()
+    with pytest.raises(errors.Unauthorized, match="there is no token"):
+        find(home)
+
+
+def test_a_complaint_is_read_from_what_a_command_wrote() -> None:
+    text = "2026-01-01 starting\nerror: port 9090 is taken\nfix: runyard up --port 0\n"
+    assert locate.complaint(text) == ("port 9090 is taken", "runyard up --port 0")
+    assert locate.complaint("Segmentation fault\n\n") == ("the yard could not be started: Segmentation fault", "")
+    assert locate.complaint("")[0].endswith("it said nothing")
