@@ -6,8 +6,6 @@ import itertools
 import json
 import os
 import shlex
-import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from runyard import Client, Run, RunyardError
+from runyard import Client, Run
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUNYARD_HOME", ROOT / "demo-home")).absolute()
@@ -44,35 +42,10 @@ def main() -> int:
 
 def open_yard() -> Client:
     """The yard of the demo's home: the one that is up from an earlier demo, or a new one."""
-    HOME.mkdir(parents=True, exist_ok=True)
     os.environ["RUNYARD_HOME"] = str(HOME)
-    for variable in ("RUNYARD_URL", "RUNYARD_TOKEN"):  # they would lead to another yard
-        os.environ.pop(variable, None)
-    try:
-        client = Client(home=HOME, start=False)
-        client.health()
-    except RunyardError:
-        console.print("Starting a yard …")
-        subprocess.run([*program(), "up", "-d", "--port", str(choose_port())], check=True, stdout=subprocess.DEVNULL)
-        client = Client(home=HOME, start=False)
+    client = Client(home=HOME, notify=lambda _: console.print("Starting a yard …"))
+    client.health()
     return client
-
-
-def program() -> list[str]:
-    return [sys.executable, "-m", "runyard"]
-
-
-def choose_port() -> int:
-    """RUNYARD_PORT; else 9090, or any free one when that is taken."""
-    if "RUNYARD_PORT" in os.environ:
-        return int(os.environ["RUNYARD_PORT"])
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", 9090))
-        except OSError:
-            return 0
-    return 9090
 
 
 def describe(rate: float, width: int) -> dict[str, Any]:

@@ -24,6 +24,14 @@ time.sleep(600)
 """
 
 
+ANSWERS = """
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(print("saved")))
+print("ready")
+time.sleep(600)
+"""
+
+
 def test_a_tree_that_resists_is_gone(yard: Yard, tmp_path: Path) -> None:
     script = tmp_path / "stubborn.py"
     script.write_text(STUBBORN)
@@ -40,8 +48,7 @@ def test_a_tree_that_resists_is_gone(yard: Yard, tmp_path: Path) -> None:
 
 
 def test_the_stop_signal_can_be_answered(yard: Yard) -> None:
-    body = "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.1; done"
-    run = yard.client().submit(command=["/bin/sh", "-c", body], stop={"signal": "USR1", "grace": 30})
+    run = yard.client().submit(command=["python3", "-uc", ANSWERS], stop={"signal": "USR1", "grace": 30})
     until(lambda: run.logs() == "ready\n", what="the run is ready")
     run.cancel()
     assert (run.refresh().state, run.logs()) == ("cancelled", "ready\nsaved\n")

@@ -34,7 +34,6 @@ from runyard.model.states import AttemptState
 from runyard.model.wire import Claim, Hello, SyncResponse
 
 DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
-LONGEST_SLEEP_S = 1.0  # a stop event that is set without a wake is noticed within this time
 AFTER_CRASH_S = 1.0
 
 log = logging.getLogger(__name__)
@@ -84,14 +83,15 @@ class Agent:
         self._wake.ring()
 
     def run_forever(self, stop: threading.Event) -> None:
-        """Tick until `stop` is set (call `wake` to have it noticed at once) or a newer incarnation takes over."""
+        """Tick until `stop` is set or a newer incarnation takes over."""
+        threading.Thread(target=self._ring_after, args=(stop,), name="agent-stop", daemon=True).start()
         while not stop.is_set() and not self.stale:
             try:
                 self.tick()
             except Exception:
                 log.exception("the agent of site %s met an error that it does not know; it goes on", self.site)
                 self._wake.sleep(AFTER_CRASH_S)
-            self._wake.sleep(min(self.next_due() - self._clock(), LONGEST_SLEEP_S), self._wake_fds())
+            self._wake.sleep(self.next_due() - self._clock(), self._wake_fds())
 
     def tick(self) -> None:
         """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
@@ -114,8 +114,8 @@ class Agent:
 
     def next_due(self) -> float:
         """When the next tick has something to do, as far as that is known now."""
-        look = self._watch.next_look(self._watched())
-        return min(look, self._talk.due_at(), self._stops.next_due(), self._finisher.next_due())
+        due = min(self._watch.next_look(self._watched()), self._talk.due_at(), self._stops.next_due())
+        return due if self._talk.incarnation is None else min(due, self._finisher.next_due())
 
     def close(self) -> None:
         """Let go of everything. What runs goes on."""
@@ -123,6 +123,10 @@ class Agent:
         self._errands.close()
         self._backend.close()
         self._wake.close()
+
+    def _ring_after(self, stop: threading.Event) -> None:
+        stop.wait()
+        self._wake.ring()
 
     # --- what the backend and the directories say ---------------------------------------------------------------
 

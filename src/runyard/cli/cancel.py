@@ -25,7 +25,8 @@ def command(runs: tuple[str, ...], no_wait: bool, quiet: bool, as_json: bool, **
     """
     client = Client(start=False)
     found = selection.select(client, runs, given, states=selection.ACTIVE)
-    outcome = changes.Outcome.split(client.cancel(run.id for run in found))
+    alive = [run.id for run in found if not run.final]
+    outcome = changes.Outcome.split({run.id: run for run in found} | client.cancel(alive)).forgive_ended(client)
     stopping = [run for run in outcome.runs if not run.final]
     if stopping and not no_wait:
         interrupted = _wait(stopping, quiet)

@@ -9,7 +9,7 @@ import click
 
 from runyard import errors
 from runyard.cli import failures, output
-from runyard.client import Run
+from runyard.client import Client, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +22,15 @@ class Outcome:
         runs = [item for item in outcome.values() if isinstance(item, Run)]
         refused = {number: item for number, item in outcome.items() if not isinstance(item, Run)}
         return cls(runs=runs, refused=refused)
+
+    def forgive_ended(self, client: Client) -> Outcome:
+        """A run that ended by itself in the meantime is no failure to stop it."""
+        again = {
+            number: client.run(number) for number, error in self.refused.items() if isinstance(error, errors.Conflict)
+        }
+        ended = {number: run for number, run in again.items() if run.final}
+        refused = {number: error for number, error in self.refused.items() if number not in ended}
+        return Outcome(runs=[*self.runs, *ended.values()], refused=refused)
 
     def tell(self, writer: output.Writer, sentence: Callable[[Run], str], nothing: str) -> int:
         """Write all of it; the exit code of the first refusal."""

@@ -21,7 +21,9 @@ def command(kill_runs: bool, as_json: bool) -> None:
     What is running keeps running and is found again by the next `runyard up`; what is queued waits for it.
     """
     if os.environ.get("RUNYARD_URL"):
-        raise errors.InvalidInput("RUNYARD_URL names another yard; down stops the one of this home", "unset RUNYARD_URL")
+        raise errors.InvalidInput(
+            "RUNYARD_URL names another yard; down stops the one of this home", "unset RUNYARD_URL"
+        )
     home = settings.find_home()
     address = detached.answering(home)
     if address is None:

@@ -28,7 +28,14 @@ class Writer(Protocol):
 
 class TableWriter:
     def write(self, document: Any, draw: Draw, words: Iterable[object] = ()) -> None:
-        draw(console())
+        target = console()
+        if target.is_terminal:
+            draw(target)
+            return
+        with target.capture() as drawn:
+            draw(target)
+        for line in drawn.get().splitlines():
+            click.echo(line.rstrip())
 
 
 class JsonWriter:

@@ -25,11 +25,11 @@ Run = Mapping[str, Any]
 def draw(console: Console, run: Run) -> None:
     console.print(_heading(run))
     console.print(tables.pairs(_facts(run)))
-    if run["attempts"]:
+    if len(run["attempts"]) > 1:
         console.print()
         console.print(tables.build(ATTEMPT_COLUMNS, run["attempts"]))
     console.print()
-    console.print(tables.pairs((command, why) for command, why in advice.next_steps(run)), style="default")
+    console.print(tables.commands(advice.next_steps(run)))
 
 
 def _heading(run: Run) -> Text:
@@ -53,7 +53,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 
 def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     spec = run["spec"]
-    yield "command", words.one_line(words.command_line(run["command"]))
+    yield "command", words.filled_command(run)
     yield "parameters", words.parameters(run["params"])
     yield "directory", spec.get("cwd") or ""
     yield "environment", " ".join(sorted(spec.get("env", {})))
@@ -68,6 +68,8 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "started", _when(run["started_at"])
     yield "ended", _when(run["ended_at"])
     yield "ran for", words.elapsed(run)
+    yield "exit code", "" if run["exit_code"] is None else str(run["exit_code"])
+    yield "log", units.show_size(sum(attempt["log_size"] for attempt in run["attempts"]))
     yield "cpu time", _cpu_time(run)
     yield "peak memory", _memory(run)
 

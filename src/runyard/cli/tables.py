@@ -37,7 +37,7 @@ RUN_COLUMNS = (
     Column(title="NAME", value=words.title, flexible=True),
     Column(title="PROJECT", value=lambda run: run["project"], boring=("default",)),
     Column(title="SITE", value=lambda run: run["site"] or "-", boring=("local", "-")),
-    Column(title="ASKED", value=lambda run: short_resources(run["resources"]), boring=("1c",)),
+    Column(title="ASKED", value=lambda run: short_resources(run["resources"]), boring=("1cpu",)),
     Column(title="AGE", value=lambda run: words.ago(run["created_at"]), right=True),
     Column(title="TIME", value=words.elapsed, right=True),
     Column(title="NOTE", value=words.note, flexible=True, boring=("",)),
@@ -49,12 +49,12 @@ def state(run: Row) -> str:
 
 
 def short_resources(resources: Row) -> str:
-    """`2c 4.0G 1g`: cpus, memory, gpus."""
-    parts = [f"{resources.get('cpus', 1)}c"]
+    """`2cpu 4.0G 1gpu`."""
+    parts = [f"{resources.get('cpus', 1)}cpu"]
     if resources.get("memory"):
         parts.append(units.show_size(resources["memory"]).replace(" ", "").removesuffix("B"))
     if resources.get("gpus"):
-        parts.append(f"{resources['gpus']}g")
+        parts.append(f"{resources['gpus']}gpu")
     return " ".join(parts)
 
 
@@ -76,6 +76,16 @@ def build(columns: Sequence[Column], rows: Iterable[Row]) -> Table:
 def _cell(column: Column, text: str) -> Text:
     style = COLOURS.get(text, "") if column.coloured else ""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def commands(steps: Iterable[tuple[str, str]]) -> Table:
+    """Commands to type next, each with what it is for."""
+    table = Table.grid(padding=(0, 3, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(style="dim")
+    for command, why in steps:
+        table.add_row(f"  {command}", why)
+    return table
 
 
 def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:

@@ -22,13 +22,13 @@ def command(detach: bool, port: int | None, host: str | None, as_json: bool) -> 
     It runs until Ctrl-C or `runyard down`; runs go on without it, and are found again at the next start. Everything it
     keeps lies in its home directory, RUNYARD_HOME.
     """
-    chosen = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
     loaded = dataclasses.replace(settings.load(), **chosen)
     writer = output.writer(as_json)
     if detach:
         _start(loaded, chosen, writer)
     else:
-        _serve(loaded, writer)
+        _serve(loaded, port, writer)
 
 
 def _start(loaded: settings.Settings, chosen: dict[str, Any], writer: output.Writer) -> None:
@@ -44,7 +44,7 @@ def _start(loaded: settings.Settings, chosen: dict[str, Any], writer: output.Wri
     writer.write(document, draw)
 
 
-def _serve(loaded: settings.Settings, writer: output.Writer) -> None:
+def _serve(loaded: settings.Settings, port: int | None, writer: output.Writer) -> None:
     from runyard.cli import daemon
 
     def tell(url: str) -> None:
@@ -52,5 +52,5 @@ def _serve(loaded: settings.Settings, writer: output.Writer) -> None:
         writer.write(document, lambda console: click.echo(f"the yard is up: {url}"))
         output.remark(f"  home {loaded.home}; Ctrl-C stops it, and its runs go on")
 
-    daemon.run(loaded, on_listening=tell)
+    daemon.run(loaded, port_chosen=daemon.port_was_chosen(loaded, port), on_listening=tell)
     output.remark("the yard is down; runs that were running go on")

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runyard.model import units
+from runyard.model import template, units
 
 ONE_LINE = str.maketrans({"\n": "⏎", "\r": "", "\t": " ", "\x1b": "␛"})
 
@@ -59,9 +59,18 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 
 
+def filled_command(run: Mapping[str, Any]) -> str:
+    """What is executed, with the parameters in their places."""
+    command, params = run["command"], run["params"]
+    if not params:
+        return one_line(command_line(command))
+    argv = template.fill_command(command, params)
+    return one_line(argv[-1] if isinstance(command, str) else command_line(argv))
+
+
 def title(run: Mapping[str, Any]) -> str:
     """Its name, or else its command."""
-    return one_line(run.get("name") or command_line(run.get("command") or ""))
+    return one_line(run["name"]) if run["name"] else filled_command(run)
 
 
 def detail(thing: Mapping[str, Any]) -> str:

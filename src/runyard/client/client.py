@@ -1,10 +1,10 @@
 """The yard, from Python:
 
-    from runyard import Client
+from runyard import Client
 
-    run = Client().submit(["python", "train.py", "--lr", "{lr}"], params={"lr": 0.1}, resources={"cpus": 2})
-    run.wait()
-    print(run.state, run.logs(), run.outputs())
+run = Client().submit(["python", "train.py", "--lr", "{lr}"], params={"lr": 0.1}, resources={"cpus": 2})
+run.wait()
+print(run.state, run.logs(), run.outputs())
 """
 
 from __future__ import annotations

@@ -4,12 +4,13 @@ import json
 import os
 import select
 import socket
+import struct
 from typing import Any, Dict, List, Union
 
 from . import records
 
 SOCKET = "zygote.sock"
-_SEND_TIMEOUT_S = 30.0
+_SEND_TIMEOUT_S = 30
 _LONGEST_ADDRESS = 100  # bytes; the kernel takes 107
 
 Path = Union[str, "os.PathLike[str]"]
@@ -76,7 +77,8 @@ class Link:
 def connect(site_directory: Path) -> Link:
     """Raises OSError when no zygote listens there."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_SEND_TIMEOUT_S)
+    # The kernel's own time limit for sending: one set by Python would also make each look for notices wait.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_TIMEOUT_S, 0))
     try:
         _reach(connection, os.fsencode(site_directory))
     except OSError:

@@ -67,3 +67,9 @@ def lead_session() -> None:
         os.setsid()
     except PermissionError:  # already the leader of a group: started by a shell, or with a session made for us
         pass
+
+
+def print_traceback() -> None:
+    import traceback  # here, because it is rarely needed and would be in every process that a zygote forks
+
+    traceback.print_exc()

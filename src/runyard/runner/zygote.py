@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from typing import Any, Dict, List, Optional, Set
 
 from . import cgroup, clients, digest, kernel, link, process, records, runner, tree
@@ -34,12 +33,13 @@ def main(directory: bytes) -> int:
     if lock is None:
         print("another zygote serves this directory", file=sys.stderr)
         return ALREADY_SERVED
-    told, tell = os.pipe()
+    parent, child = socket.socketpair()
     if os.fork() == 0:
-        os.close(told)
-        _live(lock, tell)
-    os.close(tell)
-    if os.read(told, 1):
+        parent.close()
+        _live(lock, child)
+    child.close()
+    parent.sendall(digest().encode())
+    if parent.recv(1):
         return 0
     print("the zygote did not start; see %s in its directory" % LOG, file=sys.stderr)
     return 1
@@ -56,18 +56,18 @@ def take_lock() -> Optional[int]:
         return None
 
 
-def _live(lock: int, tell: int) -> None:
-    """Never returns."""
+def _live(lock: int, parent: socket.socket) -> None:
+    """Never returns. The parent tells the digest: to compute it loads more than all the rest."""
     code = 1
     try:
         _detach()
-        zygote = Zygote(lock, listen())
-        os.write(tell, b"1")
-        os.close(tell)
+        zygote = Zygote(lock, listen(), parent.recv(64).decode())
+        parent.sendall(b"1")
+        parent.close()
         zygote.serve()
         code = 0
     except BaseException:
-        traceback.print_exc()
+        process.print_traceback()
     finally:
         os._exit(code)
 
@@ -99,11 +99,11 @@ def listen() -> socket.socket:
 
 
 class Zygote:
-    def __init__(self, lock: int, listener: socket.socket) -> None:
+    def __init__(self, lock: int, listener: socket.socket, version: str) -> None:
         self._lock = lock
         self._listener = listener
         self._socket_file = os.stat(link.SOCKET).st_ino
-        self._digest = digest()
+        self._digest = version
         self._selector = selectors.PollSelector()  # epoll would be one more descriptor to close in each runner
         self._clients: Set[clients.Client] = set()
         self._runners: Dict[int, str] = {}
@@ -235,7 +235,7 @@ class Zygote:
             process.lead_session()
             code = runner.main(directory)
         except BaseException:
-            traceback.print_exc()
+            process.print_traceback()
         finally:
             os._exit(code)
 
@@ -258,7 +258,7 @@ class Zygote:
 
     def _reap(self) -> List[Dict[str, Any]]:
         """A notice for each runner that has ended. The others were orphans."""
-        ended = []
+        ended: List[Dict[str, Any]] = []
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

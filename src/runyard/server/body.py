@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope
 from runyard import errors
 from runyard.model import units
 
+DEEPEST = 64  # levels of lists and objects
 SILENCE = 60  # seconds after which a sender that stopped in the middle of a body is given up
 
 
@@ -76,9 +77,22 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise errors.InvalidInput("the body is nested too deeply") from None
     except ValueError as error:  # json's own for numbers of thousands of digits
         raise errors.InvalidInput(f"the body is not JSON: {error}") from None
+    if data.count(b"[") + data.count(b"{") > DEEPEST:
+        _check_depth(value)
     if not isinstance(value, dict):
         raise errors.InvalidInput("the body must be a JSON object", 'such as {"command": ["python", "train.py"]}')
     return value
+
+
+def _check_depth(value: Any) -> None:
+    """Level by level: what is stored must be readable again with a shallower stack than this one."""
+    level = [value]
+    for _ in range(DEEPEST):
+        children = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+        level = [child for child in children if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise errors.InvalidInput("the body is nested too deeply", f"use at most {DEEPEST} levels")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -46,7 +47,7 @@ class Answer:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
     method: str
-    path: str  # below PREFIX; {name} is one part, {name:path} the rest of the path
+    path: str  # below PREFIX; {name} is one part, {name:rest} all that follows
     handler: Handler
     access: Access
     summary: str
@@ -55,6 +56,21 @@ class Route:
     body: Body | None = None
     errors: tuple[int, ...] = ()  # beyond those that every route of its kind has
     description: str = ""
+
+
+class _Rest(Convertor[str]):
+    """As Starlette's `path`, and with line breaks: files may have them in their names."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("rest", _Rest())
 
 
 class Endpoint:

@@ -50,9 +50,11 @@ def roles(served: Served) -> dict[Role, Api]:
 
 
 @pytest.fixture
-def agent(api: Api) -> Agent:
-    """The only agent of a site that no other test uses."""
-    return Agent(api, site=f"site-{next(_numbers)}")
+def agent(served: Served) -> Agent:
+    """The only agent of a site that no other test uses, and that only takes runs which name it."""
+    site = f"site-{next(_numbers)}"
+    served.yard.ensure_site(site, "local", explicit=True).result()
+    return Agent(served.api, site)
 
 
 _numbers = itertools.count(1)

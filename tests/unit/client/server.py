@@ -11,6 +11,7 @@ from typing import Any
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def do_GET(self) -> None:

@@ -61,7 +61,11 @@ def test_the_last_lines(log: Log, shelf: Shelf, text: bytes, lines: int, tail: b
 
 
 def test_any_text_ends_as_its_lines_say(log: Log, shelf: Shelf) -> None:
-    @given(st.lists(st.sampled_from([b"", b"a", b"four", b"longer than a block"]), max_size=8), st.booleans(), st.integers(0, 9))
+    @given(
+        st.lists(st.sampled_from([b"", b"a", b"four", b"longer than a block"]), max_size=8),
+        st.booleans(),
+        st.integers(0, 9),
+    )
     def check(lines: list[bytes], ended: bool, wanted: int) -> None:
         shelf.data = b"\n".join(lines) + (b"\n" if ended and lines else b"")
         expected = b"".join(shelf.data.splitlines(keepends=True)[-wanted:]) if wanted else b""

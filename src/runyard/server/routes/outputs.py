@@ -57,7 +57,7 @@ ROUTES = (
         answers=(Answer(description="The files", schema=record({"outputs": listed(ref("Output"))})),),
     ),
     Route(
-        method="GET", path="/runs/{id}/outputs/{path:path}", handler=get_output, access=Access.VIEWER,
+        method="GET", path="/runs/{id}/outputs/{path:rest}", handler=get_output, access=Access.VIEWER,
         parameters=(ID, path("path", text(maxLength=4096), "As listed; its slashes may be written as %2F"), *PARTIAL),
         summary="Download a file that a run left", answers=DOWNLOADS, errors=(404, 416),
     ),

@@ -1,0 +1,87 @@
+"""The link to a yard elsewhere, over its HTTP API."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from runyard import errors
+from runyard.agent.link import Link
+from runyard.client.transport import Transport
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+
+NEWS_WAIT_S = 20
+NEWS_PAUSE_S = 5.0  # after a question about news failed: the syncs will say why
+UPLOAD_TIMEOUT_S = 300.0
+
+log = logging.getLogger(__name__)
+
+
+class HttpLink:
+    def __init__(self, url: str, token: str) -> None:
+        self._transport = Transport(url, token)
+        self._closed = threading.Event()
+
+    def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
+        answer = self._transport.json("POST", "/agents/hello", hello.to_json())
+        return int(answer["incarnation"]), [Claim.from_json(claim) for claim in answer["claims"]]
+
+    def sync(self, request: SyncRequest) -> SyncResponse:
+        # Not repeatable: a claim whose answer was lost is found again by hello, and only there.
+        return SyncResponse.from_json(self._transport.json("POST", "/agents/sync", request.to_json()))
+
+    def append(
+        self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes
+    ) -> int:
+        query = {"site": site, "agent": agent, "incarnation": incarnation, "offset": offset}
+        path = f"/agents/files/{key.run}/{key.attempt}/{file}"
+        headers = {"Content-Type": "application/octet-stream"}
+        with self._transport.open("PUT", path, query=query, body=data, headers=headers) as answer:
+            return int(answer.json()["size"])
+
+    def missing_blobs(self, digests: Iterable[str]) -> set[str]:
+        return {digest for digest in digests if not self._has_blob(digest)}
+
+    def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+        headers = {"Content-Type": "application/octet-stream"}
+        with self._transport.open(
+            "PUT", f"/blobs/{digest}", body=path, headers=headers, timeout=UPLOAD_TIMEOUT_S
+        ) as answer:
+            answer.read()
+
+    def on_news(self, site: str, callback: Callable[[], None]) -> None:
+        threading.Thread(target=self._ask_for_news, args=(site, callback), name="agent-news", daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._transport.close()
+
+    def _has_blob(self, digest: str) -> bool:
+        try:
+            with self._transport.open("HEAD", f"/blobs/{digest}") as answer:
+                answer.read()
+        except errors.RunyardError as error:
+            if isinstance(error, errors.YardUnreachable):
+                raise
+            return False  # whatever is wrong, the upload says it better
+        return True
+
+    def _ask_for_news(self, site: str, callback: Callable[[], None]) -> None:
+        seen: int | None = None
+        while not self._closed.is_set():
+            query = {"site": site, "wait": NEWS_WAIT_S, "seen": seen}
+            try:
+                answer = self._transport.json("GET", "/agents/news", query=query, timeout=NEWS_WAIT_S + 30)
+            except errors.RunyardError as error:
+                log.debug("no news: %s", error)
+                self._closed.wait(NEWS_PAUSE_S)
+                continue
+            seen = answer["number"]
+            if answer["news"] and not self._closed.is_set():
+                callback()
+
+
+def _proof(link: HttpLink) -> Link:
+    return link

@@ -1,0 +1,62 @@
+"""`runyard doctor`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from runyard import settings
+from runyard.cli import checks, output
+
+
+@click.command("doctor")
+@click.option("--settings", "only_settings", is_flag=True, help="Show the settings in force, and what they mean.")
+@output.json_option
+def command(only_settings: bool, as_json: bool) -> int:
+    """Check this machine and this yard.
+
+    Each line is ok, warn or fail, with a fix; exits with 1 when something fails.
+    """
+    writer = output.writer(as_json)
+    if only_settings:
+        shown = checks.shown_settings(settings.load())
+        writer.write(shown, lambda console: _draw_settings(console, shown))
+        return 0
+    if as_json:
+        found = list(checks.examine())
+        writer.write([dataclasses.asdict(finding) for finding in found], lambda console: None)
+    else:
+        found = _draw(output.console(), checks.examine())
+    return int(any(finding.verdict == checks.FAIL for finding in found))
+
+
+def _draw(console: Any, findings: Iterable[checks.Finding]) -> list[checks.Finding]:
+    """Line by line, as each is found: a slow check is seen to be the slow one."""
+    from rich.text import Text
+
+    from runyard.cli import tables
+
+    seen = []
+    for finding in findings:
+        line = Text(f"{finding.verdict:4}", style=tables.COLOURS[finding.verdict])
+        line.append(f"  {finding.check:11}  ", style="bold")
+        line.append(finding.message, style="default")
+        console.print(line, soft_wrap=True)
+        if finding.fix:
+            console.print(Text(f"      {'':11}  fix: {finding.fix}"), soft_wrap=True)
+        seen.append(finding)
+    return seen
+
+
+def _draw_settings(console: Any, shown: list[dict[str, Any]]) -> None:
+    from runyard.cli import tables
+
+    columns = (
+        tables.Column(title="SETTING", value=lambda item: item["name"]),
+        tables.Column(title="VALUE", value=lambda item: str(item["value"] or "-")),
+        tables.Column(title="MEANING", value=lambda item: item["meaning"], flexible=True),
+    )
+    console.print(tables.build(columns, shown))

@@ -1,0 +1,43 @@
+"""The link between a yard and an agent in the same process: calls instead of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from runyard.model.roles import Caller
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+from runyard.yard import Yard
+
+
+class DirectLink:
+    """What `runyard.agent.link.Link` promises, answered by the yard itself in the name of `caller`."""
+
+    def __init__(self, yard: Yard, caller: Caller) -> None:
+        self._yard, self._caller = yard, caller
+        self._unlisten: list[Callable[[], None]] = []
+
+    def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
+        return self._yard.hello(self._caller, hello).result()
+
+    def sync(self, request: SyncRequest) -> SyncResponse:
+        return self._yard.sync(self._caller, request).result()
+
+    def append(
+        self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes
+    ) -> int:
+        return self._yard.append(self._caller, site, agent, incarnation, key, file, offset, data)
+
+    def missing_blobs(self, digests: Iterable[str]) -> set[str]:
+        return {digest for digest in digests if not self._yard.blobs.has(digest)}
+
+    def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+        self._yard.blobs.adopt(digest, path, link=movable)
+
+    def on_news(self, site: str, callback: Callable[[], None]) -> None:
+        self._unlisten.append(self._yard.hints.listen(f"site:{site}", callback))
+
+    def close(self) -> None:
+        for end in self._unlisten:
+            end()
+        self._unlisten.clear()

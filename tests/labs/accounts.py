@@ -1,0 +1,77 @@
+"""The normal Unix user who submits to the labs' clusters."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.labs import daemons
+
+NAME = "runyard-lab"
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    name: str
+    uid: int
+    gid: int
+    home: Path
+
+    def env(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What a fresh login has, and `extra`: schedulers copy a submitter's environment into jobs."""
+        own = {"HOME": str(self.home), "USER": self.name, "LOGNAME": self.name, "SHELL": "/bin/bash"}
+        return {"PATH": PATH, "LANG": "C.UTF-8", **own, **(extra or {})}
+
+    def popen_options(self) -> dict[str, Any]:
+        """For subprocess: become this account, when we are somebody else."""
+        if os.geteuid() == self.uid:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+    def run(
+        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 60, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        settings = {"env": self.env(env), "cwd": self.home, **self.popen_options(), **options}
+        return subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True, timeout=timeout, check=False, **settings
+        )
+
+    def own(self, path: Path) -> None:
+        if os.geteuid() == 0:
+            os.chown(path, self.uid, self.gid)
+
+
+@functools.cache
+def submitter() -> Account:
+    """As root an account made for this; anybody else submits as who they are."""
+    if os.geteuid() != 0:
+        return _account(pwd.getpwuid(os.geteuid()))
+    deadline = time.monotonic() + 20
+    while not (found := _look_up(NAME)):
+        # `*` is a password that nobody has; the default `!` counts as locked, and sshd refuses a locked account.
+        made = subprocess.run(
+            ["useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", NAME], capture_output=True, text=True
+        )
+        if made.returncode and time.monotonic() > deadline:  # two workers at once: the second waits for the first
+            raise daemons.LabError(f"useradd {NAME}: {made.stderr.strip()}")
+        time.sleep(0.05)
+    return _account(found)
+
+
+def _look_up(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _account(entry: pwd.struct_passwd) -> Account:
+    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, home=Path(entry.pw_dir))

@@ -1,0 +1,275 @@
+"""The running thing: munge, slurmctld, one slurmd a node and, when asked for, slurmdbd on a MariaDB."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.labs import accounts, waiting
+from tests.labs.daemons import Daemons, LabError
+from tests.labs.machines import Network
+from tests.labs.slurm import configuration
+from tests.labs.slurm.accounting import Accounting
+from tests.labs.slurm.configuration import Layout, Node, Options
+
+_UP = {"idle", "mixed", "allocated", "completing"}
+
+
+class SlurmLab:
+    """
+    env         what clients need to find this cluster
+    user        who submits: a normal account, also when root runs the lab
+    directory   shared by all nodes, writable by the user
+    unshared    with `isolate`: a directory that each node has for itself
+    nodes       their names
+    """
+
+    def __init__(self, options: Options | None = None, *, directory: Path | None = None) -> None:
+        self.options = options or Options()
+        self.user = accounts.submitter()
+        self.root = directory or Path(tempfile.mkdtemp(prefix="ry-slurm-"))
+        # Control groups of all labs lie in one place, under the names of the nodes.
+        prefix = f"c{os.getpid()}n" if self.options.cgroup_memory else "n"
+        self.nodes = [f"{prefix}{number}" for number in range(1, self.options.nodes + 1)]
+        self.directory = self.root / "shared"
+        self.env = {"SLURM_CONF": str(self.root / "slurm.conf")}
+        self._make_directories()
+        self._daemons = Daemons(self.root / "log", leftovers=[self.root, *self._groups()])
+        self.network = Network(self.root, self.nodes) if self.options.isolate else None
+        self.layout = self._lay_out()
+        self._accounting = Accounting(self.layout, self._daemons) if self.options.accounting else None
+
+    @property
+    def unshared(self) -> Path:
+        return self._machines.local
+
+    def __enter__(self) -> SlurmLab:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> SlurmLab:
+        configuration.write(self.layout, self.options)
+        self._start_munge()
+        if self._accounting:
+            self._accounting.start(self.user.name, self.options.max_submit_jobs)
+        self.start_controller()
+        for node in self.nodes:
+            self.start_slurmd(node)
+        self.wait_nodes()
+        return self
+
+    def stop(self) -> None:
+        """The supervisor removes the directory."""
+        if self.network:
+            self.network.close()
+        self._daemons.close()
+
+    # Commands
+
+    def run(self, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """As the normal user, in the shared directory."""
+        return self.user.run(command, env=self.env, **{"cwd": self.directory, **options})
+
+    def ask(self, *command: str, **options: Any) -> str:
+        """`run` that must succeed; the answer."""
+        return _output(self.run(*command, **options))
+
+    def admin(self, *command: str) -> str:
+        """As who runs the cluster, for `scontrol update` and the like."""
+        env = {**accounts.submitter().env(), **self.env}
+        return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
+
+    def submit(self, *words: str, wrap: str | None = None) -> str:
+        """`sbatch WORDS…`; the job's number."""
+        script = [] if wrap is None else ["--wrap", wrap]
+        return self.ask("sbatch", "--parsable", *words, *script).strip().partition(";")[0]
+
+    def job(self, number: str) -> dict[str, str]:
+        """What scontrol knows; nothing once Slurm has forgotten the job."""
+        done = self.run("scontrol", "show", "job", "--oneliner", number)
+        words = done.stdout.splitlines()[0].split() if done.returncode == 0 else []
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait_job(self, number: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
+        def found() -> dict[str, str] | None:
+            job = self.job(number)
+            return job if job.get("JobState") in states else None
+
+        return waiting.until(found, f"job {number} {' or '.join(states)}", timeout_s=timeout_s, every_s=0.1) or {}
+
+    # Faults, and their repair
+
+    def kill_slurmd(self, node: str) -> None:
+        """The jobs of the node go on."""
+        self._daemons_of(node).kill(f"slurmd-{node}")
+
+    def start_slurmd(self, node: str) -> None:
+        if self.network and node not in self.network.machines:
+            self.network.power_on(node)
+        command = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", str(self.layout.configuration)]
+        self._daemons_of(node).spawn(f"slurmd-{node}", command, self.env)
+
+    def node_power_off(self, node: str) -> None:
+        self._machines.power_off(node)
+
+    def node_power_on(self, node: str) -> None:
+        self.start_slurmd(node)
+        self.wait_nodes(node)
+
+    def node_unplug(self, node: str) -> None:
+        """The network cable: the node's jobs go on, and nobody hears of them."""
+        self._machines.unplug(node)
+
+    def node_plug(self, node: str) -> None:
+        self._machines.plug(node)
+
+    def stop_controller(self, *, kill9: bool = False) -> None:
+        end = self._daemons.kill if kill9 else self._daemons.stop
+        end("slurmctld")
+
+    def start_controller(self) -> None:
+        command = ["/usr/sbin/slurmctld", "-D", "-f", str(self.layout.configuration)]
+        self._daemons.spawn("slurmctld", command, self.env)
+        where = self.layout.controller_address, self.layout.controller_port
+        waiting.until(lambda: waiting.accepts(*where), f"slurmctld listening (logs: {self.layout.logs})")
+
+    def restart_controller(self, *, kill9: bool = False) -> None:
+        self.stop_controller(kill9=kill9)
+        self.start_controller()
+
+    def hang_controller(self) -> None:
+        """It accepts connections and says nothing, until `resume_controller`."""
+        self._daemons.pause("slurmctld")
+
+    def resume_controller(self) -> None:
+        self._daemons.resume("slurmctld")
+
+    def stop_munge(self) -> None:
+        self._daemons.stop("munged")
+
+    def start_munge(self) -> None:
+        self._start_munge()
+
+    def stop_slurmdbd(self) -> None:
+        self._daemons.stop("slurmdbd")
+
+    def start_slurmdbd(self) -> None:
+        if not self._accounting:
+            raise LabError("this lab has no accounting")
+        self._accounting.start_slurmdbd()
+
+    def node_states(self) -> dict[str, str]:
+        lines = self.admin("sinfo", "-h", "-N", "-o", "%N %T").splitlines()
+        return {name: state.rstrip("*") for name, state in map(str.split, lines) if not state.endswith("*")}
+
+    def wait_nodes(self, *nodes: str) -> None:
+        """Until they take jobs, all of them when none is named."""
+
+        def ready() -> bool:
+            states = self.node_states()
+            return all(states.get(node) in _UP for node in nodes or self.nodes)
+
+        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready (logs: {self.layout.logs})", timeout_s=60)
+
+    def tidy(self) -> None:
+        """Ready for the next test, whatever the last one did: no jobs, every daemon alive, every node up."""
+        self._revive()
+        self.admin("scancel", "--quiet", f"--user={self.user.name}")
+        for node, state in self.node_states().items():
+            if state not in _UP:
+                self.admin("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        self.wait_nodes()
+        waiting.until(lambda: not self.admin("squeue", "-h", "-o", "%i"), "the queue empty", timeout_s=60)
+
+    # Preparation
+
+    @property
+    def _machines(self) -> Network:
+        if not self.network:
+            raise LabError("the nodes of this lab are no machines of their own: isolate=True makes them so")
+        return self.network
+
+    def _daemons_of(self, node: str) -> Daemons:
+        return self.network.machines[node].daemons if self.network else self._daemons
+
+    def _make_directories(self) -> None:
+        self.root.chmod(0o755)
+        for name in ("munge", "state", "log", "run", "shared", "spool", *(f"spool/{node}" for node in self.nodes)):
+            (self.root / name).mkdir(mode=0o755)
+        self.user.own(self.directory)
+        if self.options.gpus:
+            self._make_devices()
+
+    def _make_devices(self) -> None:
+        (self.root / "devices").mkdir()
+        for number in range(self.options.gpus):
+            os.mknod(self.root / "devices" / f"gpu{number}", 0o20666, os.makedev(1, 3))
+
+    def _groups(self) -> Sequence[Path]:
+        controllers = ("memory", "freezer", "cpuset", "devices", "cpuacct", "cpu") if self.options.cgroup_memory else ()
+        return [Path("/sys/fs/cgroup", name, f"slurm_{node}") for name in controllers for node in self.nodes]
+
+    def _lay_out(self) -> Layout:
+        controller, database, *ports = waiting.free_ports(2 + len(self.nodes))
+        return Layout(
+            root=self.root,
+            user=configuration.user_name(os.geteuid()),
+            controller_address=self.network.address if self.network else "127.0.0.1",
+            controller_port=controller,
+            database_port=database,
+            nodes=tuple(self._node(name, port) for name, port in zip(self.nodes, ports, strict=True)),
+        )
+
+    def _node(self, name: str, port: int) -> Node:
+        if self.network:
+            return Node(name=name, host=name, address=self.network.address_of(name), port=port)
+        return Node(name=name, host=configuration.host_name(), address="127.0.0.1", port=port)
+
+    def _start_munge(self) -> None:
+        directory = self.root / "munge"
+        key = directory / "key"
+        if not key.exists():
+            key.write_bytes(os.urandom(128))
+            key.chmod(0o600)
+        files = {"key-file": key, "socket": self.layout.munge_socket, "pid-file": directory / "pid"}
+        files |= {"log-file": directory / "log", "seed-file": directory / "seed"}
+        words = [f"--{name}={path}" for name, path in files.items()]
+        self._daemons.spawn("munged", ["/usr/sbin/munged", "--foreground", *words])
+        waiting.until(self.layout.munge_socket.exists, "munged listening", every_s=0.005)
+
+    def _revive(self) -> None:
+        alive = self._daemons.pids()
+        self.resume_controller()
+        if "munged" not in alive:
+            self._start_munge()
+        if self._accounting and "slurmdbd" not in alive:
+            self._accounting.start_slurmdbd()
+        if "slurmctld" not in alive:
+            self.start_controller()
+        for node in self.nodes:
+            if not self._has_slurmd(node):
+                self.start_slurmd(node)
+            if self.network:
+                self.network.plug(node)
+
+    def _has_slurmd(self, node: str) -> bool:
+        if self.network and node not in self.network.machines:
+            return False
+        return f"slurmd-{node}" in self._daemons_of(node).pids()
+
+
+def _output(done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode:
+        raise LabError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

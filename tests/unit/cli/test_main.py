@@ -1,0 +1,113 @@
+"""The program as a whole: its help, its failures, and what it does not load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from runyard import errors
+from runyard.cli import failures
+from runyard.cli.main import COMMANDS, cli
+
+HEAVY = ("rich", "http.client", "sqlalchemy", "starlette", "asyncio", "importlib.metadata", "yaml", "ssl")
+
+
+def runyard(*words: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "runyard", *words], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom runyard.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "submit" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_commands_say_of_themselves(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    assert (command.help or "").splitlines()[0] == COMMANDS[name]
+
+
+def leaves(command: click.Command, path: str = "runyard") -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(path, command)]
+    context = click.Context(command)
+    names = command.list_commands(context)
+    return [leaf for name in names for leaf in leaves(command.get_command(context, name), f"{path} {name}")]
+
+
+@pytest.mark.parametrize(("path", "command"), leaves(cli), ids=lambda value: value if isinstance(value, str) else "")
+def test_every_command_speaks_json_and_explains_its_options(path: str, command: click.Command) -> None:
+    if path != "runyard agent":  # it serves until it is stopped
+        assert any("--json" in option.opts for option in command.params)
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+def test_an_unknown_command_offers_the_nearest() -> None:
+    done = runyard("submti")
+    assert done.stderr.splitlines() == ["error: there is no command 'submti'", "fix: did you mean 'submit'?"]
+    assert done.returncode == 2
+
+
+def test_a_wrong_option_is_one_sentence() -> None:
+    done = runyard("ls", "--limit", "many")
+    assert done.stderr.splitlines()[1:] == ["fix: runyard ls --help"]
+    assert done.stderr.startswith("error: invalid value for '-n' / '--limit'")
+    assert done.returncode == 2
+
+
+def test_the_version() -> None:
+    from runyard import __version__
+
+    assert runyard("--version").stdout == f"runyard {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (errors.NotFound("there is no run 4", "runyard ls"), 1, "error: there is no run 4\nfix: runyard ls\n"),
+        (errors.InvalidInput("two\nlines"), 2, "error: two lines\n"),
+        (errors.YardUnreachable("gone"), 205, "error: gone\n"),
+        (FileNotFoundError(2, "No such file or directory", "x"), 1, "error: x: no such file or directory\n"),
+        (KeyError("x"), 1, "error: something unexpected happened (KeyError: 'x')\nfix: RUNYARD_DEBUG=1 shows where\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (click.Abort(), 130, ""),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_failure_is_a_sentence_and_a_code(error: BaseException, code: int, said: str, capsys) -> None:
+    def fail() -> None:
+        raise error
+
+    assert failures.guard(fail) == code
+    assert capsys.readouterr().err == said
+
+
+def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("RUNYARD_DEBUG", "1")
+    failures.guard(lambda: {}["missing"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "runyard", "--help"], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == failures.CLOSED_PIPE

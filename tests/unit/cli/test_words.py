@@ -1,0 +1,83 @@
+"""Texts for people."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from runyard.cli import advice, tables, words
+from runyard.model.states import FAILURES, RunState
+
+
+def at(seconds_ago: float) -> str:
+    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds_ago)
+    return then.isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(3, "3s"), (59, "59s"), (61, "1m"), (7300, "2h"), (90000, "1d"), (-9, "0s")]
+)
+def test_how_long_ago(seconds: float, said: str) -> None:
+    assert words.ago(at(seconds)) == said
+
+
+def test_how_long_it_ran() -> None:
+    assert words.elapsed({"started_at": None}) == "-"
+    assert words.elapsed({"started_at": at(70), "ended_at": None}) == "1m10s"
+    assert words.elapsed({"started_at": at(70), "ended_at": at(10), "wall_time": 58.2}) == "58s"
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"), [([], ""), ([4], "4"), ([1, 2, 3], "1-3"), ([9, 1, 2, 4], "1-2,4,9"), (range(5, 100), "5-99")]
+)
+def test_numbers_are_written_as_selectors_read_them(ids, said: str) -> None:
+    from runyard.model.selectors import parse_selectors
+
+    assert words.numbers(ids) == said
+    assert list(parse_selectors([said]).ids) == sorted(ids)
+
+
+def test_a_command_can_be_typed_again() -> None:
+    assert words.command_line(["python", "a b.py", "$X"]) == "python 'a b.py' '$X'"
+    assert words.command_line("make && ./a") == "make && ./a"
+
+
+def test_nothing_moves_the_cursor() -> None:
+    assert (
+        words.one_line("a\nb\x1b[31mc\t\x07d\udcff") == "a⏎b␛[31mc \N{REPLACEMENT CHARACTER}d\N{REPLACEMENT CHARACTER}"
+    )
+
+
+def test_resources() -> None:
+    whole = {"cpus": 2, "memory": 4 << 30, "gpus": 1, "gpu_type": "a100", "gpu_memory": 40 << 30, "time": 7200}
+    assert words.asked(whole) == "2 cpus, 4.0 GB memory, 1 a100 gpu of 40.0 GB, at most 2h00m"
+    assert words.asked({"cpus": 1}) == "1 cpu"
+    assert tables.short_resources(whole) == "2cpu 4.0G 1gpu"
+
+
+def run_in(state: str, reason: str | None = None) -> dict:
+    resources = {"cpus": 1, "memory": 3 << 30, "time": 5400}
+    return {"id": 42, "state": state, "reason": reason, "resources": resources, "after": [7], "peak_memory": None}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [run_in(state) for state in RunState if state != "failed"] + [run_in("failed", reason) for reason in FAILURES],
+    ids=lambda run: f"{run['state']}-{run['reason']}",
+)
+def test_there_is_always_a_next_step(run: dict) -> None:
+    from runyard.cli.main import COMMANDS
+
+    steps = advice.next_steps(run)
+    assert steps
+    for command, why in steps:
+        program, name, *_ = command.split()
+        assert (program, name in COMMANDS) == ("runyard", True)
+        assert why
+
+
+def test_the_next_step_fits_the_failure() -> None:
+    assert advice.next_steps(run_in("failed", "oom"))[0][0].startswith("runyard submit --memory 6G")
+    assert advice.next_steps(run_in("failed", "timeout"))[0][0].startswith("runyard submit --time 3h00m")
+    assert advice.next_steps(run_in("failed", "dependency"))[0][0] == "runyard show 7"
