@@ -45,12 +45,11 @@ def measure(place: Path) -> Iterator[Result]:
 
 def arrivals(follower: subprocess.Popen[bytes]) -> list[float]:
     """Seconds between the printing of each line, which the line itself tells, and its arrival here."""
-    assert follower.stdout is not None
     delays = []
-    for line in follower.stdout:
-        delays.append(time.time() - float(line))
-        if len(delays) == LINES:
-            break
-    follower.terminate()
-    follower.wait()
+    with follower:
+        for line in follower.stdout or ():
+            delays.append(time.time() - float(line))
+            if len(delays) == LINES:
+                break
+        follower.terminate()
     return delays

@@ -14,6 +14,7 @@ def node_name() -> str:
     return os.uname().nodename
 
 
+@functools.cache
 def host_id() -> str:
     """A stable name of this machine and this Unix user: what one left in the environment, the other may use.
 

@@ -151,7 +151,8 @@ def _params(value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def _env(value: object) -> dict[str, str]:
+def env_mapping(value: object) -> dict[str, str]:
+    """Environment variables: good names, any text."""
     if not isinstance(value, Mapping):
         raise errors.InvalidInput("env: must be a mapping of names to texts")
     for key, item in value.items():
@@ -194,7 +195,7 @@ def _origin(value: object) -> dict[str, Any]:
     given = fields.mapping(value, "origin", ("host", "env"))
     return {
         "host": fields.text(given.get("host", ""), "origin.host", 300, empty=True),
-        "env": _env(given.get("env", {})),
+        "env": env_mapping(given.get("env", {})),
     }
 
 
@@ -203,7 +204,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "project": lambda value: name_text(value, "project"),
     "name": lambda value: fields.text(value, "name", 200, empty=True),
     "params": _params,
-    "env": _env,
+    "env": env_mapping,
     "cwd": _cwd,
     "seed": _seed,
     "resources": Resources.parse,

@@ -18,7 +18,7 @@ def files() -> Dict[str, bytes]:
 
 def digest() -> str:
     """Names this version of the runner: equal digests, equal files."""
-    import hashlib  # here, because what the package imports is in every process that a zygote forks
+    import hashlib  # here and below: what the package itself imports is in every process that a zygote forks
 
     total = hashlib.sha256()
     for name, content in files().items():
@@ -30,27 +30,26 @@ def digest() -> str:
 def install(site_directory: str) -> str:
     """Copies the runner to `<site directory>/runner-<digest>`, unless it is there, and returns that path."""
     target = os.path.join(site_directory, "runner-" + digest())
-    draft = "%s.%d" % (target, os.getpid())
-    if os.path.isdir(target):
-        return target
-    os.mkdir(draft, 0o755)
-    for name, content in files().items():
-        with open(os.path.join(draft, name), "wb") as file:
-            file.write(content)
-    _settle(draft, target)
+    if not os.path.isdir(target):
+        _copy(site_directory, target)
     return target
 
 
-def _settle(draft: str, target: str) -> None:
+def _copy(site_directory: str, target: str) -> None:
     """By a rename, so that nobody ever sees half a copy; whoever comes second keeps the first one's."""
+    import shutil
+    import tempfile
+
+    draft = tempfile.mkdtemp(prefix=".runner-", dir=site_directory)
     try:
+        for name, content in files().items():
+            with open(os.path.join(draft, name), "wb") as file:
+                file.write(content)
         os.rename(draft, target)
     except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
         if not os.path.isdir(target):
             raise
-        for name in os.listdir(draft):
-            os.unlink(os.path.join(draft, name))
-        os.rmdir(draft)
 
 
 def _content(name: str) -> bytes:

@@ -158,6 +158,7 @@ class Attempt:
         if self._child is not None:
             tree.send([-self._child.pid], self._spec.stop_signal)
             tree.send([-self._child.pid], signal.SIGCONT)
+            self._timers.set("beat", 0, self._beat)  # the status says at once that the end has begun
 
     def _end_leftovers(self) -> None:
         left = [process.pid for process in self._processes() if process.alive]

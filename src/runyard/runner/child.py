@@ -3,9 +3,10 @@
 import errno
 import os
 import select
+import signal
 from typing import Dict, List, Optional
 
-from . import kernel, process, spec
+from . import kernel, spec
 
 _NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"
@@ -49,7 +50,7 @@ def _become_program(
         kernel.die_with_parent()
         if os.getppid() != runner:  # it died before that call: nobody would ever kill us
             os._exit(_NOT_STARTED)
-        process.signals_of_a_new_program()
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         if cgroup is not None:

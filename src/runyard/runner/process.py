@@ -5,38 +5,31 @@ import signal
 
 from . import kernel
 
+_CAUGHT = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD,
+)  # fmt: skip
+
 
 def settle_in() -> None:
     """For a runner that was started by itself: what one forked by the zygote gets from the zygote."""
-    default_signals()
-    wait_for_signals()
+    catch_signals()
+    signal.pthread_sigmask(signal.SIG_BLOCK, kernel.SIGNALS)
     close_inherited()
     point_to_null(0)
     lead_session()
 
 
-def default_signals() -> None:
-    """A parent such as nohup may have had signals ignored, and ignored signals are inherited."""
+def catch_signals() -> None:
+    """Nothing is ignored: what is ignored stays so in the user's process, what is caught gets its default by execve.
+
+    A parent such as nohup may have had signals ignored; Python itself ignores two.
+    """
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in range(1, signal.NSIG):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def wait_for_signals() -> None:
-    """The runner never handles SIGNALS, it waits for them: they stay blocked, with their default meaning."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, kernel.SIGNALS)
-    for number in kernel.SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def signals_of_a_new_program() -> None:
-    """Undoes the above and what Python itself ignores, just before execve."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in _CAUGHT:
+        signal.signal(number, lambda *_: None)
 
 
 def close_inherited() -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, Union
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 
@@ -43,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
 
 def line(document: Any) -> bytes:
     """One line of ASCII: other characters and stray bytes are escaped by JSON itself."""
-    return (json.dumps(document, separators=(",", ":")) + "\n").encode("ascii")
+    return (_encode(document) + "\n").encode("ascii")
 
 
 def write(path: str, document: Dict[str, Any]) -> None:

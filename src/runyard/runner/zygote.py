@@ -79,7 +79,7 @@ def _detach() -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    process.default_signals()
+    process.catch_signals()
     kernel.adopt_orphans()
 
 
@@ -126,8 +126,6 @@ class Zygote:
         for descriptor in (self._woken, self._wake):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self._wake)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_signal)
         self._selector.register(self._listener, selectors.EVENT_READ, self._on_connection)
         for look_up in (kernel.boot_id, kernel.node, cgroup.parents):
@@ -211,7 +209,7 @@ class Zygote:
     def _start(self, directory: str) -> Dict[str, Any]:
         if self._quitting:
             return {"failed": directory, "error": "this zygote takes no more starts"}
-        # What is sent to the runner before it waits for signals must wait for it too, not be handled by our handlers.
+        # A runner waits for these: they stay blocked in it from its first moment on.
         signal.pthread_sigmask(signal.SIG_BLOCK, kernel.SIGNALS)
         try:
             pid = os.fork()
@@ -231,7 +229,6 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             for descriptor in self._descriptors():
                 os.close(descriptor)
-            process.wait_for_signals()
             process.lead_session()
             code = runner.main(directory)
         except BaseException:

@@ -86,7 +86,7 @@ def _parse(text: str, name: str, schema: Mapping[str, Any]) -> Any:
     if kind == "number":
         return _number(text, name, schema, _NUMBER, float)
     if kind == "boolean":
-        return _BOOLEANS[fields.one_of(text, name, _BOOLEANS)]
+        return _BOOLEANS[fields.one_of(text.lower(), name, _BOOLEANS)]
     return _text(text, name, schema)
 
 

@@ -7,6 +7,9 @@
 | record: timeout, oom, launch, staging, disk| failed: that                        |
 | record: stopped, on the yard's wish        | cancelled: user                     |
 | record: stopped, by somebody else          | cancelled: external                 |
+| the scheduler: preempted, node_lost,       | failed: that                        |
+|   rejected, error, timeout, oom, launch    |                                     |
+| the scheduler: external                    | cancelled: external                 |
 | no record, proven gone, a cancel was asked | cancelled: user (weaker proof)      |
 | no record, proven gone                     | failed: lost                        |
 """
@@ -83,6 +86,11 @@ _BY_ENDING: dict[str, Any] = {
     "launch": _failed(Reason.LAUNCH),
     "staging": _failed(Reason.STAGING),
     "disk": _failed(Reason.DISK),
+    "error": _failed(Reason.ERROR),
+    "preempted": _failed(Reason.PREEMPTED),
+    "node_lost": _failed(Reason.NODE_LOST),
+    "rejected": _failed(Reason.REJECTED),
+    "external": lambda record: (RunState.CANCELLED, Reason.EXTERNAL, record.get("message") or ""),
 }
 ENDINGS = frozenset(_BY_ENDING)
 

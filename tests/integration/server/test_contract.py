@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from runyard.server.openapi import build_document
 from runyard.server.routes import ROUTES
@@ -39,23 +41,22 @@ def test_the_server_hands_out_this_document(api: Api) -> None:
     suppress_health_check=list(HealthCheck),
 )
 def test_answers_are_as_documented(case: Any, filled: Served) -> None:
+    """One check is left out: whether a site, a run or a digest exists is more than a schema can say."""
     _shorten(case)
     case.call_and_validate(
-        base_url=f"{filled.api.url}{PREFIX}", headers={"Authorization": f"Bearer {filled.api.token}"}, timeout=20
+        base_url=f"{filled.api.url}{PREFIX}", headers={"Authorization": f"Bearer {filled.api.token}"}, timeout=20,
+        excluded_checks=[positive_data_acceptance],
     )
 
 
 def _shorten(case: Any) -> None:
-    """Waits are cut short, and the test's own token is not revoked."""
-    query = case.query or {}
-    for name in ("wait", "timeout"):
-        if isinstance(query.get(name), (int, float)) and query[name] > 0.01:
-            query[name] = 0.01
-    if case.operation.path == "/runs/{id}/wait":
-        case.query = {"timeout": 0.01, **query}
-    elif case.operation.path == "/agents/news":
-        case.query = {"wait": 0.01, **query}
-    elif "follow" in query:
-        query["follow"] = False
-    elif case.operation.path == "/tokens/{id}" and case.path_parameters.get("id") == 1:
+    """Waits are cut short, and the test's own token is not revoked. What is not a number stays: it must be refused."""
+    query = dict(case.query or {})
+    for name in {"/runs/{id}/wait": ["timeout"], "/agents/news": ["wait"], "/agents/sync": ["wait"]}.get(case.operation.path, []):
+        with contextlib.suppress(TypeError, ValueError):
+            query[name] = min(0.01, float(query.get(name, 1)))
+    if str(query.get("follow")).lower() in ("1", "true"):
+        query["follow"] = "false"
+    case.query = query
+    if case.operation.path == "/tokens/{id}" and str(case.path_parameters.get("id")) == "1":
         case.path_parameters["id"] = 2

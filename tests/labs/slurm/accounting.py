@@ -80,10 +80,13 @@ class Accounting:
 
 def _prepared(user: str) -> Path:
     """Other versions of the programs may want other tables."""
-    versions = [subprocess.run([program, "-V"], capture_output=True, text=True).stdout for program in
-                ("/usr/sbin/mariadbd", "/usr/sbin/slurmdbd")]  # fmt: skip
-    name = "-".join(["mariadb", *(word for text in versions for word in text.split() if word[0].isdigit()), user])
-    return Path(platformdirs.user_cache_dir("runyard"), "labs", name)
+    versions = [_version("/usr/sbin/mariadbd"), _version("/usr/sbin/slurmctld")]
+    return Path(platformdirs.user_cache_dir("runyard"), "labs", "-".join(["accounting", *versions, user]))
+
+
+def _version(program: str) -> str:
+    answer = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stdout
+    return next(word for word in answer.split() if word[0].isdigit())
 
 
 def _keep(data: Path, prepared: Path) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-from tests.labs import accounts, waiting
+from tests.labs import waiting
+from tests.labs.cluster import Cluster
 from tests.labs.daemons import Daemons, LabError
 from tests.labs.machines import Network
 from tests.labs.slurm import configuration
@@ -20,45 +17,23 @@ from tests.labs.slurm.configuration import Layout, Node, Options
 _UP = {"idle", "mixed", "allocated", "completing"}
 
 
-class SlurmLab:
-    """
-    env         what clients need to find this cluster
-    user        who submits: a normal account, also when root runs the lab
-    directory   shared by all nodes, writable by the user
-    unshared    with `isolate`: a directory that each node has for itself
-    nodes       their names
-    """
+class SlurmLab(Cluster):
+    kind = "slurm"
 
-    def __init__(self, options: Options | None = None, *, directory: Path | None = None) -> None:
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__()
         self.options = options or Options()
-        self.user = accounts.submitter()
-        self.root = directory or Path(tempfile.mkdtemp(prefix="ry-slurm-"))
         # Control groups of all labs lie in one place, under the names of the nodes.
         prefix = f"c{os.getpid()}n" if self.options.cgroup_memory else "n"
         self.nodes = [f"{prefix}{number}" for number in range(1, self.options.nodes + 1)]
-        self.directory = self.root / "shared"
         self.env = {"SLURM_CONF": str(self.root / "slurm.conf")}
-        self._make_directories()
-        self._daemons = Daemons(self.root / "log", leftovers=[self.root, *self._groups()])
+        self._daemons = Daemons(self.logs, leftovers=[self.root, *self._groups()])
         self.network = Network(self.root, self.nodes) if self.options.isolate else None
         self.layout = self._lay_out()
         self._accounting = Accounting(self.layout, self._daemons) if self.options.accounting else None
 
-    @property
-    def unshared(self) -> Path:
-        return self._machines.local
-
-    def __enter__(self) -> SlurmLab:
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    def start(self) -> SlurmLab:
+    def start(self) -> Self:
+        self._make_directories()
         configuration.write(self.layout, self.options)
         self._start_munge()
         if self._accounting:
@@ -70,25 +45,11 @@ class SlurmLab:
         return self
 
     def stop(self) -> None:
-        """The supervisor removes the directory."""
         if self.network:
             self.network.close()
         self._daemons.close()
 
-    # Commands
-
-    def run(self, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """As the normal user, in the shared directory."""
-        return self.user.run(command, env=self.env, **{"cwd": self.directory, **options})
-
-    def ask(self, *command: str, **options: Any) -> str:
-        """`run` that must succeed; the answer."""
-        return _output(self.run(*command, **options))
-
-    def admin(self, *command: str) -> str:
-        """As who runs the cluster, for `scontrol update` and the like."""
-        env = {**accounts.submitter().env(), **self.env}
-        return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
+    # Jobs
 
     def submit(self, *words: str, wrap: str | None = None) -> str:
         """`sbatch WORDS…`; the job's number."""
@@ -120,19 +81,9 @@ class SlurmLab:
         command = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", str(self.layout.configuration)]
         self._daemons_of(node).spawn(f"slurmd-{node}", command, self.env)
 
-    def node_power_off(self, node: str) -> None:
-        self._machines.power_off(node)
-
     def node_power_on(self, node: str) -> None:
         self.start_slurmd(node)
         self.wait_nodes(node)
-
-    def node_unplug(self, node: str) -> None:
-        """The network cable: the node's jobs go on, and nobody hears of them."""
-        self._machines.unplug(node)
-
-    def node_plug(self, node: str) -> None:
-        self._machines.plug(node)
 
     def stop_controller(self, *, kill9: bool = False) -> None:
         end = self._daemons.kill if kill9 else self._daemons.stop
@@ -142,7 +93,7 @@ class SlurmLab:
         command = ["/usr/sbin/slurmctld", "-D", "-f", str(self.layout.configuration)]
         self._daemons.spawn("slurmctld", command, self.env)
         where = self.layout.controller_address, self.layout.controller_port
-        waiting.until(lambda: waiting.accepts(*where), f"slurmctld listening (logs: {self.layout.logs})")
+        waiting.until(lambda: waiting.accepts(*where), f"slurmctld listening (logs: {self.logs})")
 
     def restart_controller(self, *, kill9: bool = False) -> None:
         self.stop_controller(kill9=kill9)
@@ -180,10 +131,9 @@ class SlurmLab:
             states = self.node_states()
             return all(states.get(node) in _UP for node in nodes or self.nodes)
 
-        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready (logs: {self.layout.logs})", timeout_s=60)
+        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready (logs: {self.logs})", timeout_s=60)
 
     def tidy(self) -> None:
-        """Ready for the next test, whatever the last one did: no jobs, every daemon alive, every node up."""
         self._revive()
         self.admin("scancel", "--quiet", f"--user={self.user.name}")
         for node, state in self.node_states().items():
@@ -194,20 +144,12 @@ class SlurmLab:
 
     # Preparation
 
-    @property
-    def _machines(self) -> Network:
-        if not self.network:
-            raise LabError("the nodes of this lab are no machines of their own: isolate=True makes them so")
-        return self.network
-
     def _daemons_of(self, node: str) -> Daemons:
         return self.network.machines[node].daemons if self.network else self._daemons
 
     def _make_directories(self) -> None:
-        self.root.chmod(0o755)
-        for name in ("munge", "state", "log", "run", "shared", "spool", *(f"spool/{node}" for node in self.nodes)):
-            (self.root / name).mkdir(mode=0o755)
-        self.user.own(self.directory)
+        for name in ("munge", "state", "run", "spool", *(f"spool/{node}" for node in self.nodes)):
+            (self.root / name).mkdir()
         if self.options.gpus:
             self._make_devices()
 
@@ -216,7 +158,7 @@ class SlurmLab:
         for number in range(self.options.gpus):
             os.mknod(self.root / "devices" / f"gpu{number}", 0o20666, os.makedev(1, 3))
 
-    def _groups(self) -> Sequence[Path]:
+    def _groups(self) -> list[Path]:
         controllers = ("memory", "freezer", "cpuset", "devices", "cpuacct", "cpu") if self.options.cgroup_memory else ()
         return [Path("/sys/fs/cgroup", name, f"slurm_{node}") for name in controllers for node in self.nodes]
 
@@ -267,9 +209,3 @@ class SlurmLab:
         if self.network and node not in self.network.machines:
             return False
         return f"slurmd-{node}" in self._daemons_of(node).pids()
-
-
-def _output(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode:
-        raise LabError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout

@@ -1,0 +1,100 @@
+"""What the labs' clusters have in common: a user, a shared directory, commands, and machines that fail."""
+
+from __future__ import annotations
+
+import abc
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+from tests.labs import accounts
+from tests.labs.daemons import LabError
+from tests.labs.machines import Network
+
+
+class Cluster(abc.ABC):
+    """
+    env         what clients need to find this cluster
+    user        who submits: a normal account, also when root runs the lab
+    directory   shared by all nodes, writable by the user
+    unshared    a directory that every node has and none shares, where nodes are machines of their own
+    nodes       their names
+    """
+
+    kind = ""
+    env: dict[str, str]
+    nodes: list[str]
+    network: Network | None
+
+    def __init__(self) -> None:
+        self.user = accounts.submitter()
+        self.root = Path(tempfile.mkdtemp(prefix=f"ry-{self.kind}-"))
+        self.root.chmod(0o755)
+        self.logs = self.root / "log"
+        self.directory = self.root / "shared"
+        self.logs.mkdir()
+        self.directory.mkdir()
+        self.user.own(self.directory)
+
+    @abc.abstractmethod
+    def start(self) -> Self:
+        """Until every node takes jobs."""
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Everything ends, and the directory is gone."""
+
+    @abc.abstractmethod
+    def tidy(self) -> None:
+        """Ready for the next test, whatever the last one did: no jobs, every daemon alive, every node up."""
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def run(self, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """As the normal user, in the shared directory."""
+        return self.user.run(command, env=self.env, **{"cwd": self.directory, **options})
+
+    def ask(self, *command: str, **options: Any) -> str:
+        """`run` that must succeed; the answer."""
+        return _output(self.run(*command, **options))
+
+    def admin(self, *command: str) -> str:
+        """As who runs the cluster."""
+        env = self.user.env(self.env)
+        return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
+
+    @property
+    def machines(self) -> Network:
+        if self.network is None:
+            raise LabError("the nodes of this lab are no machines of their own: isolate=True makes them so")
+        return self.network
+
+    @property
+    def unshared(self) -> Path:
+        return self.machines.local
+
+    def node_power_off(self, node: str) -> None:
+        """As pulling the plug: every process of the node is gone at once, and nobody is told."""
+        self.machines.power_off(node)
+
+    def node_unplug(self, node: str) -> None:
+        """The network cable: the node's jobs go on, and nobody hears of them until `node_plug`."""
+        self.machines.unplug(node)
+
+    def node_plug(self, node: str) -> None:
+        self.machines.plug(node)
+
+
+def _output(done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode:
+        raise LabError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

@@ -1,0 +1,36 @@
+"""Every ending that anybody can report has a verdict, and no verdict calls silence a success."""
+
+from __future__ import annotations
+
+import pytest
+
+from runyard.model.states import Reason, RunState
+from runyard.yard.evidence import ENDINGS, judge
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS))
+def test_only_an_exit_with_zero_is_success(ending: str) -> None:
+    verdict = judge({"ending": ending, "exit_code": None, "signal": None}, None, cancel_wished=False)
+    assert verdict.state in (RunState.FAILED, RunState.CANCELLED)
+    assert verdict.reason is not None
+
+
+@pytest.mark.parametrize("ending", ["preempted", "node_lost", "rejected", "timeout", "oom", "launch", "staging", "disk"])
+def test_an_ending_is_its_reason(ending: str) -> None:
+    verdict = judge({"ending": ending, "message": "said so"}, None, cancel_wished=False)
+    assert (verdict.state, verdict.reason, verdict.detail) == (RunState.FAILED, Reason(ending), "said so")
+
+
+def test_silence_is_lost_unless_somebody_asked_for_the_end() -> None:
+    assert judge(None, None, cancel_wished=False).reason == Reason.LOST
+    wished = judge(None, "killed by scancel", cancel_wished=True)
+    assert (wished.state, wished.detail) == (RunState.CANCELLED, "cancelled; killed by scancel")
+
+
+def test_processes_that_could_not_be_ended_are_told() -> None:
+    verdict = judge({"ending": "exit", "exit_code": 0, "tree_gone": False}, None, cancel_wished=False)
+    assert "could not be ended" in verdict.detail
+
+
+def test_an_unknown_signal_has_its_number() -> None:
+    assert judge({"ending": "exit", "signal": 63}, None, cancel_wished=False).detail == "killed by signal 63"
