@@ -36,5 +36,5 @@ def by_runyard(yard: Yard, command: list[str]) -> float:
     while (counts := client.health()["runs"]).get("succeeded", 0) < before + COUNT:
         if counts.get("failed") or counts.get("cancelled"):
             raise SystemExit(f"some runs did not succeed: {counts}")
-        time.sleep(0.02)
+        time.sleep(0.05)
     return time.perf_counter() - begin

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.labs import components, table
 
-pytest_plugins = ["tests.labs.postgres", "tests.labs.yard"]
+pytest_plugins = ["tests.labs.postgres", "tests.labs.yard", "tests.labs.clusters"]
 
 _PROPERTY = "component"
 

@@ -57,9 +57,8 @@ def submitter() -> Account:
     deadline = time.monotonic() + 20
     while not (found := _look_up(NAME)):
         # `*` is a password that nobody has; the default `!` counts as locked, and sshd refuses a locked account.
-        made = subprocess.run(
-            ["useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", NAME], capture_output=True, text=True
-        )
+        command = ["useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", NAME]
+        made = subprocess.run(command, capture_output=True, text=True)
         if made.returncode and time.monotonic() > deadline:  # two workers at once: the second waits for the first
             raise daemons.LabError(f"useradd {NAME}: {made.stderr.strip()}")
         time.sleep(0.05)

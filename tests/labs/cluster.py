@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 from tests.labs import accounts
 from tests.labs.daemons import LabError
 from tests.labs.machines import Network
@@ -52,7 +54,8 @@ class Cluster(abc.ABC):
     def __enter__(self) -> Self:
         try:
             return self.start()
-        except BaseException:
+        except BaseException as error:
+            error.add_note(self.log_ends())  # the logs go with the lab
             self.stop()
             raise
 
@@ -72,6 +75,10 @@ class Cluster(abc.ABC):
         env = self.user.env(self.env)
         return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
 
+    def log_ends(self) -> str:
+        """The last lines of every log."""
+        return "\n".join(f"--- {path.name}\n{_end(path)}" for path in sorted(self.logs.iterdir()))
+
     @property
     def machines(self) -> Network:
         if self.network is None:
@@ -86,6 +93,11 @@ class Cluster(abc.ABC):
         """As pulling the plug: every process of the node is gone at once, and nobody is told."""
         self.machines.power_off(node)
 
+    def node_commands(self, node: str) -> dict[int, str]:
+        """What runs on a node that is a machine: command lines by pid, as this machine counts."""
+        first = psutil.Process(self.machines.machines[node].first_pid)
+        return {child.pid: " ".join(child.cmdline()) for child in first.children(recursive=True)}
+
     def node_unplug(self, node: str) -> None:
         """The network cable: the node's jobs go on, and nobody hears of them until `node_plug`."""
         self.machines.unplug(node)
@@ -98,3 +110,7 @@ def _output(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode:
         raise LabError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
+
+
+def _end(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])

@@ -93,6 +93,46 @@ def _cgroup_memory() -> str:
         raise Missing(str(error)) from None
 
 
+def _cgroup_v1() -> str:
+    if (version := _cgroup_memory()) != "v1":
+        raise Missing(f"control groups {version}")
+    return version
+
+
+def _slurm() -> str:
+    """The version, when everything that a cluster consists of is there."""
+    for program in ("slurmd", "munged", "sbatch"):
+        _program(program)
+    return _number(_answer(_program("slurmctld"), "-V"))
+
+
+def _slurmdbd() -> str:
+    """slurmdbd tells its version only where it is configured; it is built with slurmctld."""
+    _program("slurmdbd")
+    return f"{_slurm()} on MariaDB {_number(_answer(_program('mariadbd'), '-V'))}"
+
+
+def _gridengine() -> str:
+    """Its daemons and its real client programs lie together, off PATH. Most tell nothing without a cell."""
+    for name in ("sge_qmaster", "qsub"):
+        _program(name, "/usr/lib/gridengine")
+    return _number(_answer(_program("sge_shepherd", "/usr/lib/gridengine"), "-help"))
+
+
+def _sshd() -> str:
+    """Its own way to tell the version came late and is an error of usage before: the client is built with it."""
+    _program("sshd")
+    return _number(_answer("ssh", "-V").removeprefix("OpenSSH_"))
+
+
+def _program(name: str, where: str = "/usr/sbin:/sbin") -> str:
+    """Daemons are not on everybody's PATH."""
+    path = shutil.which(name) or shutil.which(name, path=where)
+    if path is None:
+        raise Missing(f"{name} is not installed")
+    return path
+
+
 def _nvml() -> str:
     """The driver's version, when there is a driver and a GPU behind it."""
     try:
@@ -121,6 +161,11 @@ KNOWN = {
         Component(name="postgresql", find=_postgresql),
         Component(name="root", find=_root),
         Component(name="cgroup memory", find=_cgroup_memory),
+        Component(name="cgroup v1", find=_cgroup_v1, everywhere=False),
+        Component(name="slurm", find=_slurm),
+        Component(name="slurmdbd", find=_slurmdbd),
+        Component(name="gridengine", find=_gridengine),
+        Component(name="sshd", find=_sshd),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
         Component(name="GNU parallel", find=_parallel),
         Component(name="nvidia gpu", find=_nvml, everywhere=False),

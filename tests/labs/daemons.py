@@ -17,7 +17,7 @@ ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "
 
 
 class LabError(RuntimeError):
-    """A lab does not do what its test needs; the text ends with what its logs say."""
+    """A lab does not do what its test needs."""
 
 
 class Daemons:

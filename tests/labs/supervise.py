@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,11 @@ class Supervisor:
                 return os.read(0, 1 << 16)
 
     def _handle(self, request: dict[str, Any]) -> Answer:
-        handler = {"spawn": self._spawn, "run": self._run, "signal": self._signal, "alive": self._alive}
+        handlers: dict[str, Callable[..., Answer]] = {
+            "spawn": self._spawn, "run": self._run, "signal": self._signal, "alive": self._alive,
+        }  # fmt: skip
         try:
-            return handler[request.pop("do")](**request)
+            return handlers[request.pop("do")](**request)
         except (OSError, subprocess.SubprocessError) as error:
             return {"error": str(error)}
 

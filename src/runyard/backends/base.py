@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from runyard.hosts.base import Host
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
+
+Ending = Literal["preempted", "node_lost", "timeout", "oom", "external", "launch", "rejected", "error"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +34,7 @@ class Batch:
     name: str
     resources: Resources
     jobs: tuple[Job, ...]
+    options: Mapping[str, str] = field(default_factory=dict)  # what the runs ask of the scheduler, in its own words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +44,7 @@ class Refusal:
     key: AttemptKey
     text: str
     final: bool = False
+    ending: Ending | None = None  # what a final one means for the run; None: it could not be launched
 
 
 class Presence(enum.StrEnum):
@@ -49,7 +53,7 @@ class Presence(enum.StrEnum):
     ABSENT = "absent"  # it has not begun, and nothing is under way that could begin it
     PENDING = "pending"  # accepted; waits in the backend's own queue
     ALIVE = "alive"  # it has begun, and something of it runs
-    GONE = "gone"  # it has begun, and it is proven that nothing of it runs any more
+    GONE = "gone"  # it is over: proven that nothing of it runs any more, nor ever will
     UNKNOWN = "unknown"  # no trustworthy answer; never a reason to act
 
 
@@ -58,6 +62,8 @@ class Sighting:
     presence: Presence
     text: str = ""  # one line for people: why it waits, or how we know that it is gone
     native_id: str | None = None
+    ending: Ending | None = None  # how a job without an exit record ended, where the backend knows
+    node: str | None = None  # where it runs or ran, where the backend knows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,8 +26,8 @@ def guard(call: Callable[[], Any]) -> int:
     except BrokenPipeError:
         _close_quietly()
         return CLOSED_PIPE
-    except SystemExit as exit:
-        return CLOSED_PIPE if isinstance(exit.__context__, BrokenPipeError) else UNEXPECTED  # click's own way out
+    except click.exceptions.Exit as exit:
+        return exit.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:

@@ -12,7 +12,9 @@ from runyard.client import Client
 
 @click.command("ls")
 @selection.filter_options
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many to show.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True, help="How many to show."
+)
 @click.option("--before", type=int, metavar="ID", help="Older than this run: the next page.")
 @output.quiet_option
 @output.json_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -33,6 +34,7 @@ YARD = {
     "agent": "Serve a site from this machine.",
 }
 COMMANDS = {**RUNS, **YARD}
+COMPLETE = "_RUNYARD_COMPLETE"
 
 
 class LazyGroup(click.Group):
@@ -64,17 +66,37 @@ class LazyGroup(click.Group):
             formatter.write_text("runyard submit -- python train.py")
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="runyard %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """One place for a lab's training runs.
 
     Hand in what to train; runyard remembers it, runs it where there is room, and says how it ended and why.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
-    def call() -> Any:
-        return cli.main(arguments, prog_name="runyard", standalone_mode=False)
+    words = sys.argv[1:] if arguments is None else arguments
+    sys.exit(failures.guard(lambda: _call(words)))
 
-    sys.exit(failures.guard(call))
+
+def _call(words: list[str]) -> Any:
+    """Without click's own main, which has other ideas about exit codes and closed pipes."""
+    if os.environ.get(COMPLETE):
+        return _complete(os.environ[COMPLETE])
+    with cli.make_context("runyard", list(words)) as context:
+        return cli.invoke(context)
+
+
+def _complete(asked: str) -> int:
+    """A shell that was told `eval "$(_RUNYARD_COMPLETE=bash_source runyard)"` asks for words in this way."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(cli, {}, "runyard", COMPLETE, asked)

@@ -18,13 +18,14 @@ ACTIVE = tuple(state.value for state in RunState if state not in FINAL)
 FILTERS = ("state", "project", "owner", "site", "tag", "name")
 
 OPTIONS = (
-    click.option("--state", multiple=True, type=click.Choice([*STATES, "active"]), help="In this state. Repeatable."),
+    click.option("--state", multiple=True, type=click.Choice([*STATES, "active"]), metavar="STATE",
+                 help="queued, starting, running, succeeded, failed, cancelled; active: not ended. Repeatable."),
     click.option("--project", multiple=True, metavar="NAME", help="Of this project. Repeatable."),
     click.option("--owner", metavar="NAME", help="Of this person."),
     click.option("--site", metavar="NAME", help="At this site."),
     click.option("--tag", metavar="TAG", help="With this tag."),
     click.option("--name", metavar="TEXT", help="With this name."),
-)
+)  # fmt: skip
 
 
 def filter_options(function: Function) -> Function:

@@ -15,12 +15,15 @@ from runyard.model import units
 Site = Mapping[str, Any]
 
 
-@click.group("site")
-def command() -> None:
+@click.group("site", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
     """List, show, drain and resume sites.
 
-    A site is a place where runs execute; `local` is this machine.
+    A site is a place where runs execute; `local` is this machine. Without a command it lists them.
     """
+    if context.invoked_subcommand is None:
+        context.invoke(list_sites, quiet=False, as_json=False)
 
 
 @command.command("list")

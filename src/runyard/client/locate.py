@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -134,6 +133,8 @@ def read_token(home: Path) -> str:
 def start_yard(home: Path) -> None:
     """Start this home's yard and return when it answers. When two do this at once, the home's lock decides and both get
     the winner's yard."""
+    import subprocess
+
     # -P keeps the user's directory off the module path: a file of theirs must not replace one of ours.
     command = [sys.executable, "-P", "-m", "runyard", "up", "-d"]
     environ = {**os.environ, "RUNYARD_HOME": str(home)}

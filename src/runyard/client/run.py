@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
-from runyard.client import fetch
 from runyard.client.logs import Log
 from runyard.client.patience import Patience
 from runyard.model.states import FINAL
@@ -100,6 +99,8 @@ class Run:
 
     def fetch(self, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> list[Path]:
         """Bring the outputs into `directory`; files that are there already are not brought again."""
+        from runyard.client import fetch
+
         return fetch.bring(self._client, self.outputs(), Path(directory), progress or (lambda size: None))
 
     def cancel(self, *, wait: bool = True) -> Run:

@@ -36,7 +36,7 @@ class Stream:
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDONLY)
         self._copied = 0
-        self._waited_for = 0  # length of an unfinished line that was left for the next time
+        self._seen = 0  # the length of the file when we last looked
 
     def copy_to(self, target: int) -> bool:
         for _ in range(_AT_ONCE):
@@ -55,12 +55,9 @@ class Stream:
 
     def _lines(self, data: bytes) -> bytes:
         """Up to the last line end. A line that has not grown since the last time is taken as it is: a prompt, say."""
-        end = data.rfind(b"\n") + 1
-        unfinished = len(data) - end
-        if unfinished and unfinished == self._waited_for:
-            end, unfinished = len(data), 0
-        self._waited_for = unfinished
-        return data[:end]
+        length = self._copied + len(data)
+        has_grown, self._seen = length != self._seen, length
+        return data[: data.rfind(b"\n") + 1] if has_grown else data
 
     def _append(self, target: int, data: bytes) -> None:
         """Counts what was written also when the disk fills up in the middle."""

@@ -100,7 +100,7 @@ def _longest(value: Any, schema: Schema, where: str) -> None:
 
 
 def _pattern(value: Any, schema: Schema, where: str) -> None:
-    if value is not None and not re.search(schema["pattern"], value):
+    if value is not None and not re.fullmatch(schema["pattern"], value):
         raise errors.InvalidInput(f"{where}: {value[:80]!r} does not look like {schema['pattern']}")
 
 

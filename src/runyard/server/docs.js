@@ -139,7 +139,7 @@ async function perform(spec, operation, inputs, body, answer, send, stop) {
   try {
     await receive(await fetch(url, { ...options, signal: abort.signal }), status, text);
   } catch (error) {
-    text.append(`\n[${error.message}]`);
+    text.append(`\n[${abort.signal.aborted ? "stopped" : error.message}]`);
   }
   send.disabled = !(stop.hidden = true);
 }

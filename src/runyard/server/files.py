@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from starlette.types import ASGIApp
 from runyard import errors
 from runyard.server.call import Call
 from runyard.server.ranges import no_such_part, parse_range
-from runyard.server.stream import ByteStream, read_file
+from runyard.server.stream import ByteStream, read_part, read_span
 
 
 async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
@@ -24,7 +25,7 @@ async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
     if span is None:
         return no_such_part(size)
     shown = {"Content-Type": "application/octet-stream", "Content-Disposition": attachment(filename), "ETag": tag}
-    return ByteStream(read_file(call.service, path, span), {**shown, **span.headers}, span.status)
+    return ByteStream(read_span(call.service, partial(read_part, path), span), {**shown, **span.headers}, span.status)
 
 
 def _size(path: Path, digest: str) -> int:

@@ -51,8 +51,8 @@ class Jobs:
             batch="contract-1", index=self._made,
         )  # fmt: skip
         frozen = {
-            "key": str(job.key), "tag": job.tag, "argv": argv, "env": {"PATH": os.environ["PATH"]}, "cwd": str(directory),
-            "time_limit": None, "memory_limit": None, "stop": {"signal": "TERM", "grace": 10}, "split_output": False,
+            "key": str(job.key), "tag": job.tag, "argv": argv, "cwd": str(directory),
+            "env": {"PATH": os.environ["PATH"]}, "time_limit": None, "memory_limit": None, "stop": {"signal": "TERM", "grace": 10}, "split_output": False,
             "cpus": 1, "gpus": [], **spec,
         }  # fmt: skip
         (directory / "spec.json").write_text(json.dumps(frozen))

@@ -6,12 +6,21 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runyard.agent.agent import Agent
+from runyard.agent.errands import InlineErrands
+from runyard.backends.base import Backend
+from runyard.backends.local import LocalBackend
+from runyard.model.resources import Capacity, Gpu
+from runyard.model.wire import AttemptKey
 from runyard.runner import link, records, sweep, tree
+from runyard.testing.backend_contract import until
+from tests.integration.agent.fake_yard import FakeYard
 
 
 @pytest.fixture
@@ -37,3 +46,47 @@ def dismiss_zygote(directory: Path) -> None:
         connected = link.connect(directory)
         connected.quit()
         connected.close()
+
+
+class Crew:
+    """Agents of one site, one after the other, with a yard in memory. Nothing runs in the background: tests tick."""
+
+    def __init__(self, site: Path) -> None:
+        self.site = site
+        self.yard = FakeYard()
+        self._agents: list[Agent] = []
+
+    def agent(self, *, cpus: int = 2, gpus: tuple[Gpu, ...] = (), backend: Backend | None = None) -> Agent:
+        """A fresh one, as after a restart. The one before it is killed: it is never asked anything again."""
+        total = Capacity(cpus=cpus, memory=1 << 40, gpus=gpus)
+        made = Agent(self.yard, backend or LocalBackend(self.site), self.site, "local", total, errands=InlineErrands())
+        self._agents.append(made)
+        return made
+
+    def drive(self, agent: Agent, condition: Callable[[], object], what: str) -> None:
+        """Tick until something is true."""
+
+        def tick() -> object:
+            agent.wake()
+            agent.tick()
+            return condition()
+
+        until(tick, what)
+
+    def directory(self, key: AttemptKey) -> Path:
+        return self.site / "runs" / str(key.run) / f"a{key.attempt}"
+
+    def runner(self, key: AttemptKey) -> dict[str, Any]:
+        found: dict[str, Any] = records.read(f"{self.directory(key)}/started/runner.json")
+        return found
+
+    def close(self) -> None:
+        for agent in self._agents:
+            agent.close()
+
+
+@pytest.fixture
+def crew(site: Path) -> Iterator[Crew]:
+    made = Crew(site)
+    yield made
+    made.close()

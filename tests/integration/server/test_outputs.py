@@ -64,7 +64,8 @@ def test_an_empty_file(api: Api, agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../token", "../../../../etc/passwd", "/etc/passwd", "model.bin/../model.bin", "MODEL.BIN", "model.bin/", ""]
+    "path",
+    ["../token", "../../../../etc/passwd", "/etc/passwd", "model.bin/../model.bin", "MODEL.BIN", "model.bin/", ""],
 )
 def test_only_recorded_paths_are_served(api: Api, agent: Agent, path: str) -> None:
     run = leave(agent, "model.bin")
@@ -110,7 +111,9 @@ def test_an_upload_that_breaks_off_leaves_no_trace(served: Served, api: Api) -> 
 
     place = urlsplit(api.url)
     with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
-        head = f"PUT /api/v1/blobs/{digest_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n"
+        head = (
+            f"PUT /api/v1/blobs/{digest_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n"
+        )
         connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode() + b"x" * 1000)
         deadline = time.monotonic() + 10
         while not files(incoming) and time.monotonic() < deadline:
@@ -122,7 +125,8 @@ def test_an_upload_that_breaks_off_leaves_no_trace(served: Served, api: Api) -> 
 
 
 @pytest.mark.parametrize(
-    "digest", ["x", "sha256:", "sha256:../../token", f"sha256:{'A' * 64}", f"md5:{'0' * 64}", f"sha256:{'0' * 65}", "%2e%2e"]
+    "digest",
+    ["x", "sha256:", "sha256:../../token", f"sha256:{'A' * 64}", f"md5:{'0' * 64}", f"sha256:{'0' * 65}", "%2e%2e"],
 )
 def test_only_digests_are_looked_up(api: Api, digest: str) -> None:
     for method in ("GET", "PUT"):

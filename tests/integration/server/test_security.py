@@ -85,7 +85,9 @@ def test_own_names_are_answered(serve_yard: Callable[..., Served], host: str) ->
     assert served.api.get("/me", Host=host).status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:9090", "10.0.0.1", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:9090", "10.0.0.1", ""]
+)
 @pytest.mark.parametrize("path", ["/me", "/docs", "/openapi.json", "/nothing"])
 def test_other_names_are_refused(api: Api, host: str, path: str) -> None:
     reply = api.get(path, Host=host)
@@ -108,7 +110,9 @@ def test_the_address_of_the_connection_is_answered(serve_yard: Callable[..., Ser
     assert api.get("/me", Host="127.0.0.3").status == 403
 
 
-def test_a_failure_inside_shows_no_traceback(serve_yard: Callable[..., Served], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_inside_shows_no_traceback(
+    serve_yard: Callable[..., Served], caplog: pytest.LogCaptureFixture
+) -> None:
     served = serve_yard()
     served.yard.store.write(lambda connection: connection.execute(text("ALTER TABLE runs RENAME TO gone"))).result()
     reply = served.api.get("/runs")

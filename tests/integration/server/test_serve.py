@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -39,7 +40,10 @@ print("closed", flush=True)
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "home")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "home")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     yield started
     if started.poll() is None:
@@ -93,10 +97,14 @@ def test_the_same_port_again_right_after(serve_yard: Callable[..., Served]) -> N
     port = int(first.api.url.rpartition(":")[2])
     first.end()
     second = Yard.open(Settings(home=first.yard.settings.home, port=port))
-    stop, urls = threading.Event(), []
-    thread = threading.Thread(
-        target=serving.serve, args=(second,), kwargs={"stop": stop, "on_listening": lambda url: (urls.append(url), stop.set())}
-    )
+    stop = threading.Event()
+    urls: list[str] = []
+
+    def listening(url: str) -> None:
+        urls.append(url)
+        stop.set()
+
+    thread = threading.Thread(target=serving.serve, args=(second,), kwargs={"stop": stop, "on_listening": listening})
     thread.start()
     thread.join(20)
     second.close()
@@ -142,10 +150,8 @@ def test_open_streams_do_not_hold_up_a_stop(process: subprocess.Popen[str], tmp_
 
 
 def _ignore_errors(api: Api, path: str) -> None:
-    try:
+    with contextlib.suppress(OSError, http.client.HTTPException):
         api.get(path)
-    except (OSError, http.client.HTTPException):
-        pass
 
 
 def test_background_parts_run_and_are_told_to_stop(serve_yard: Callable[..., Served]) -> None:

@@ -26,7 +26,9 @@ def test_metrics_are_prometheus_text(api: Api, agent: Agent) -> None:
     assert f'runyard_slots_free{{site="{agent.site}",kind="cpus"}} 0' in lines
     assert f'runyard_slots_total{{site="{agent.site}",kind="memory"}} {8 << 30}' in lines
     assert 'runyard_runs{state="running"} 1' in lines
-    assert any(line.startswith('runyard_http_requests_total{method="POST",path="/agents/sync",status="200"}') for line in lines)
+    assert any(
+        line.startswith('runyard_http_requests_total{method="POST",path="/agents/sync",status="200"}') for line in lines
+    )
     assert any(line.startswith('runyard_http_requests_total{method="GET",path="other",status="404"}') for line in lines)
 
 

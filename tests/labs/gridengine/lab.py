@@ -100,7 +100,7 @@ class GridEngineLab(Cluster):
 
     def start_qmaster(self) -> None:
         self._head.spawn("qmaster", [str(PROGRAMS / "sge_qmaster")], self._daemon_env())
-        waiting.until(self._answers, f"qmaster answering (logs: {self.logs})")
+        waiting.until(self._answers, "qmaster answering")
 
     def restart_qmaster(self, *, kill9: bool = False) -> None:
         self.stop_qmaster(kill9=kill9)
@@ -109,7 +109,7 @@ class GridEngineLab(Cluster):
     def wait_nodes(self, *nodes: str) -> None:
         """Until they take jobs, all of them when none is named."""
         wanted = set(nodes or self.nodes)
-        waiting.until(lambda: wanted <= self._ready(), f"{', '.join(sorted(wanted))} ready (logs: {self.logs})")
+        waiting.until(lambda: wanted <= self._ready(), f"{', '.join(sorted(wanted))} ready")
 
     def tidy(self) -> None:
         if "qmaster" not in self._head.pids():

@@ -39,7 +39,7 @@ class Accounting:
         """It has no option for its file: it reads slurmdbd.conf beside the one that SLURM_CONF names."""
         self._daemons.spawn("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], self._env)
         port = self._layout.database_port
-        waiting.until(lambda: waiting.accepts("127.0.0.1", port), f"slurmdbd listening (logs: {self._layout.logs})")
+        waiting.until(lambda: waiting.accepts("127.0.0.1", port), "slurmdbd listening")
 
     def _prepare(self, user: str) -> None:
         """An empty database, Slurm's tables in it, and the user's association with the cluster."""
@@ -68,7 +68,7 @@ class Accounting:
             "--innodb-flush-log-at-trx-commit=0",
         ]  # fmt: skip
         self._daemons.spawn("mariadbd", ["/usr/sbin/mariadbd", *words])
-        waiting.until(self._socket.exists, f"mariadbd listening (logs: {self._layout.logs})")
+        waiting.until(self._socket.exists, "mariadbd listening")
 
     def _manage(self, *words: str) -> None:
         done = subprocess.run(

@@ -35,7 +35,8 @@ class SlurmLab(Cluster):
     def start(self) -> Self:
         self._make_directories()
         configuration.write(self.layout, self.options)
-        self._start_munge()
+        self._make_key()
+        self.start_munge()
         if self._accounting:
             self._accounting.start(self.user.name, self.options.max_submit_jobs)
         self.start_controller()
@@ -57,7 +58,7 @@ class SlurmLab(Cluster):
         return self.ask("sbatch", "--parsable", *words, *script).strip().partition(";")[0]
 
     def job(self, number: str) -> dict[str, str]:
-        """What scontrol knows; nothing once Slurm has forgotten the job."""
+        """What scontrol knows, values up to their first blank; nothing once Slurm has forgotten the job."""
         done = self.run("scontrol", "show", "job", "--oneliner", number)
         words = done.stdout.splitlines()[0].split() if done.returncode == 0 else []
         return dict(word.split("=", 1) for word in words if "=" in word)
@@ -93,7 +94,7 @@ class SlurmLab(Cluster):
         command = ["/usr/sbin/slurmctld", "-D", "-f", str(self.layout.configuration)]
         self._daemons.spawn("slurmctld", command, self.env)
         where = self.layout.controller_address, self.layout.controller_port
-        waiting.until(lambda: waiting.accepts(*where), f"slurmctld listening (logs: {self.logs})")
+        waiting.until(lambda: waiting.accepts(*where), "slurmctld listening")
 
     def restart_controller(self, *, kill9: bool = False) -> None:
         self.stop_controller(kill9=kill9)
@@ -110,7 +111,12 @@ class SlurmLab(Cluster):
         self._daemons.stop("munged")
 
     def start_munge(self) -> None:
-        self._start_munge()
+        directory = self.root / "munge"
+        files = {"key-file": directory / "key", "socket": self.layout.munge_socket, "pid-file": directory / "pid"}
+        files |= {"log-file": directory / "log", "seed-file": directory / "seed"}
+        words = [f"--{name}={path}" for name, path in files.items()]
+        self._daemons.spawn("munged", ["/usr/sbin/munged", "--foreground", *words])
+        waiting.until(self.layout.munge_socket.exists, "munged listening", every_s=0.005)
 
     def stop_slurmdbd(self) -> None:
         self._daemons.stop("slurmdbd")
@@ -121,8 +127,9 @@ class SlurmLab(Cluster):
         self._accounting.start_slurmdbd()
 
     def node_states(self) -> dict[str, str]:
+        """In sinfo's words; a star is a node that does not answer."""
         lines = self.admin("sinfo", "-h", "-N", "-o", "%N %T").splitlines()
-        return {name: state.rstrip("*") for name, state in map(str.split, lines) if not state.endswith("*")}
+        return dict(line.split() for line in lines)
 
     def wait_nodes(self, *nodes: str) -> None:
         """Until they take jobs, all of them when none is named."""
@@ -131,13 +138,13 @@ class SlurmLab(Cluster):
             states = self.node_states()
             return all(states.get(node) in _UP for node in nodes or self.nodes)
 
-        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready (logs: {self.logs})", timeout_s=60)
+        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready", timeout_s=60)
 
     def tidy(self) -> None:
         self._revive()
         self.admin("scancel", "--quiet", f"--user={self.user.name}")
         for node, state in self.node_states().items():
-            if state not in _UP:
+            if state.startswith(("down", "drain", "fail")):
                 self.admin("scontrol", "update", f"NodeName={node}", "State=RESUME")
         self.wait_nodes()
         waiting.until(lambda: not self.admin("squeue", "-h", "-o", "%i"), "the queue empty", timeout_s=60)
@@ -178,23 +185,16 @@ class SlurmLab(Cluster):
             return Node(name=name, host=name, address=self.network.address_of(name), port=port)
         return Node(name=name, host=configuration.host_name(), address="127.0.0.1", port=port)
 
-    def _start_munge(self) -> None:
-        directory = self.root / "munge"
-        key = directory / "key"
-        if not key.exists():
-            key.write_bytes(os.urandom(128))
-            key.chmod(0o600)
-        files = {"key-file": key, "socket": self.layout.munge_socket, "pid-file": directory / "pid"}
-        files |= {"log-file": directory / "log", "seed-file": directory / "seed"}
-        words = [f"--{name}={path}" for name, path in files.items()]
-        self._daemons.spawn("munged", ["/usr/sbin/munged", "--foreground", *words])
-        waiting.until(self.layout.munge_socket.exists, "munged listening", every_s=0.005)
+    def _make_key(self) -> None:
+        key = self.root / "munge" / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
 
     def _revive(self) -> None:
         alive = self._daemons.pids()
         self.resume_controller()
         if "munged" not in alive:
-            self._start_munge()
+            self.start_munge()
         if self._accounting and "slurmdbd" not in alive:
             self._accounting.start_slurmdbd()
         if "slurmctld" not in alive:

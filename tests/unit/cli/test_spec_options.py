@@ -31,9 +31,9 @@ def test_everything_said_is_a_good_spec() -> None:
     spec = spec_of(
         "--cpus", "2", "--memory", "4G", "--time", "2h", "--gpus", "1", "--gpu-type", "a100", "--gpu-memory", "40G",
         "--name", "probe", "--project", "digits", "-p", "lr=0.1", "-p", "model.depth=3", "--env", "A=b",
-        "--cwd", "/tmp", "--site", "local", "--priority", "-3", "--retry", "2", "--tag", "x", "--tag", "y", "--seed", "7",
-        "--output", "*.pt", "--split-output", "--stop-signal", "INT", "--grace", "30s", "--idempotency-key", "k",
-        "--", "train", "{lr}",
+        "--cwd", "/tmp", "--site", "local", "--priority", "-3", "--retry", "2", "--tag", "x", "--tag", "y",
+        "--seed", "7", "--output", "*.pt", "--split-output", "--stop-signal", "INT", "--grace", "30s",
+        "--idempotency-key", "k", "--", "train", "{lr}",
     )  # fmt: skip
     parsed = RunSpec.parse(spec)
     assert (parsed.resources.cpus, parsed.resources.memory, parsed.resources.time) == (2, 4 << 30, 7200)

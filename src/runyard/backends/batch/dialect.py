@@ -1,0 +1,186 @@
+"""The contract of a dialect: what to say to a scheduler, and how to read its answers. Pure text, no I/O.
+
+Commands go out as words, answers come in as the `Result` of a host. A native job is known by its name and task, never by
+its id alone: schedulers forget jobs in a crash and give their ids to others.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from runyard.backends.base import Ending
+from runyard.hosts.base import Result
+from runyard.model.resources import Resources
+
+
+class Unanswered(Exception):
+    """The scheduler gave no answer that can be trusted. The text is for people; it is never a state."""
+
+
+class Stage(enum.Enum):
+    WAITING = enum.auto()  # in the queue
+    STUCK = enum.auto()  # in the queue, and the scheduler has given it up: it needs a person
+    RUNNING = enum.auto()
+    OVER = enum.auto()
+    UNCLEAR = enum.auto()  # a word that we do not know
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Native:
+    """One job, or one task of an array, as the scheduler tells of it."""
+
+    name: str
+    task: int  # 1 when it is no array
+    id: str  # as the cancelling command wants it
+    stage: Stage
+    word: str  # the scheduler's own: PENDING, Eqw, …
+    why: str = ""  # the reason it gives for the stage
+    expected: str = ""  # when it may start: 2026-11-15T14:05:00 by the scheduler's clock
+    node: str = ""
+    node_is_silent: bool = False  # the scheduler has lost sight of the node
+    ending: Ending | None = None  # when it is OVER, where the scheduler knows
+    numbers: str = ""  # exit code, times, memory: what there is to say about the end
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What a cluster's configuration says. None: no limit, or not known."""
+
+    array_size: int = 1000  # the highest task number of an array; 1 where there are no arrays
+    task_limit: int | None = None  # most tasks of ours in the queue, waiting and running
+    job_limit: int | None = None  # most native jobs of ours, an array being one
+    longest: Mapping[str, int] = field(default_factory=dict)  # partition → seconds; "" is the default partition
+    per_slot: frozenset[str] = frozenset()  # resources whose request is multiplied by the slots
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """One native job or array to submit."""
+
+    name: str
+    directory: str  # of the batch; the job starts there
+    tasks: tuple[int, ...]  # ascending; (1,) is a plain job
+    arguments: tuple[str, ...]  # of the script
+    resources: Resources
+    options: Mapping[str, str]  # what the site, its rules and the run ask for, checked and in long names
+    at_once: int | None = None  # most tasks that may run together
+    time_margin: int = 60  # seconds by which the native limit exceeds the runner's own
+    facts: Facts = Facts()
+
+    @property
+    def is_array(self) -> bool:
+        return self.tasks != (1,)
+
+    @property
+    def script(self) -> str:
+        return f"{self.directory}/job.sh"
+
+
+class Reply(enum.Enum):
+    ACCEPTED = enum.auto()
+    REFUSED = enum.auto()  # trying again cannot help
+    LIMITED = enum.auto()  # not now: too many jobs of ours are there already
+    UNSURE = enum.auto()  # it may have been accepted or not
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    reply: Reply
+    text: str = ""
+    id: str = ""
+
+
+class Dialect(abc.ABC):
+    """Every method is a function of its arguments and of the site's settings."""
+
+    title: ClassVar[str]  # what people call it
+    template: ClassVar[str]  # the job script's file in templates/
+    commands: ClassVar[tuple[str, ...]]  # the programs that must be there
+    settings: ClassVar[Mapping[str, str]] = {}  # options of a site that are this dialect's own, with their defaults
+    aliases: ClassVar[Mapping[str, str]]  # short names of options → long ones
+    owned: ClassVar[Mapping[str, str]]  # options that runyard gives itself → what to use instead
+    arrays_may_have_gaps: ClassVar[bool]
+    remembers: ClassVar[bool]  # an acknowledged job survives every crash of the scheduler
+
+    @abc.abstractmethod
+    def __init__(self, settings: Mapping[str, str]) -> None: ...
+
+    @abc.abstractmethod
+    def submit_command(self, order: Order) -> list[str]:
+        """Raises InvalidInput for what this scheduler cannot be asked."""
+
+    @abc.abstractmethod
+    def parse_submit(self, result: Result) -> Answer: ...
+
+    @abc.abstractmethod
+    def queue_command(self, user: str) -> list[str]:
+        """All jobs of the user, ours or not."""
+
+    @abc.abstractmethod
+    def parse_queue(self, result: Result) -> list[Native]:
+        """Raises Unanswered."""
+
+    @abc.abstractmethod
+    def accounting_command(self, user: str, names: Iterable[str]) -> list[str]: ...
+
+    @abc.abstractmethod
+    def parse_accounting(self, result: Result) -> list[Native] | None:
+        """Only what is over. None: this cluster keeps no accounts. Raises Unanswered."""
+
+    @abc.abstractmethod
+    def cancel_command(self, natives: Iterable[Native]) -> list[str]: ...
+
+    @abc.abstractmethod
+    def explain_command(self, natives: Sequence[Native]) -> list[str]:
+        """Everything that the scheduler can say about these."""
+
+    @abc.abstractmethod
+    def parse_explain(self, result: Result) -> dict[str, str]:
+        """One sentence per native id, where there is one; empty when there is no answer."""
+
+    @abc.abstractmethod
+    def fact_commands(self, user: str) -> list[list[str]]: ...
+
+    @abc.abstractmethod
+    def parse_facts(self, results: Sequence[Result]) -> Facts:
+        """As much as was answered."""
+
+    @abc.abstractmethod
+    def version_command(self) -> list[str]: ...
+
+    def out_pattern(self, order: Order) -> str:
+        """Where a task's own output goes, in the scheduler's patterns: what it says before the runner takes over."""
+        task = self.task_pattern if order.is_array else "1"
+        return f"{order.directory}/{out_name(order.name, task)}"
+
+    task_pattern: ClassVar[str]
+
+
+def out_name(native_name: str, task: int | str) -> str:
+    return f"{native_name}.{task}.out"
+
+
+def first_line(data: bytes) -> str:
+    """The first line that says something: what a failed command has to tell."""
+    lines = (line.strip() for line in data.decode(errors="replace").splitlines())
+    return next((line for line in lines if line), "")
+
+
+def one_line(data: bytes) -> str:
+    """All that was said, for people."""
+    return "; ".join(line.strip() for line in data.decode(errors="replace").splitlines() if line.strip())
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`1-16,18` from 1 … 16 and 18."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)

@@ -1,0 +1,306 @@
+"""Slurm's dialect: sbatch, squeue, sacct, scancel, scontrol. Seen with 22.05; only old and stable options are used.
+
+Text with `-o` and `-P`, no JSON: `squeue --json` ignores its filters, and `sacct --json` calls failed jobs successful.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from runyard import errors
+from runyard.backends.base import Ending
+from runyard.backends.batch import dialect
+from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
+from runyard.hosts.base import Result
+from runyard.model import native_units, units
+from runyard.model.native_units import Writing
+
+STAGES: dict[str, Stage] = {
+    "PENDING": Stage.WAITING,
+    "REQUEUED": Stage.WAITING,
+    "REQUEUE_HOLD": Stage.WAITING,
+    "REQUEUE_FED": Stage.WAITING,
+    "RESV_DEL_HOLD": Stage.WAITING,
+    "SPECIAL_EXIT": Stage.STUCK,
+    "CONFIGURING": Stage.RUNNING,
+    "RUNNING": Stage.RUNNING,
+    "SUSPENDED": Stage.RUNNING,
+    "STOPPED": Stage.RUNNING,
+    "SIGNALING": Stage.RUNNING,
+    "STAGE_OUT": Stage.RUNNING,
+    "RESIZING": Stage.RUNNING,
+    "COMPLETING": Stage.RUNNING,
+}
+ENDINGS: dict[str, Ending | None] = {
+    "COMPLETED": None,
+    "FAILED": None,  # of the script, which only ever starts the runner: whose fault it was, others know better
+    "CANCELLED": "external",
+    "REVOKED": "external",
+    "TIMEOUT": "timeout",
+    "DEADLINE": "timeout",
+    "OUT_OF_MEMORY": "oom",
+    "PREEMPTED": "preempted",
+    "NODE_FAIL": "node_lost",
+    "BOOT_FAIL": "node_lost",
+}
+STUCK_REASONS = ("launch failed requeued held", "JobHoldMaxRequeue")
+
+LIMITED = re.compile(r"(Assoc|QOS)\w*Submit\w*Limit|MaxSubmitJob")
+UNSURE = re.compile(
+    r"timed out|Zero Bytes|Unable to contact|temporarily unable|Protocol authentication error|Connection (refused|reset)"
+    r"|Transport endpoint|Communication connection failure|Unexpected message|controller is in standby",
+    re.IGNORECASE,
+)
+NO_ACCOUNTS = re.compile(r"accounting storage is disabled", re.IGNORECASE)
+
+QUEUE_FORMAT = "%F|%K|%T|%S|%N|%r|%j"  # the name last: it is the only one that may hold a bar
+ACCOUNT_FIELDS = "JobID,State,ExitCode,End,ElapsedRaw,TimelimitRaw,MaxRSS,ReqMem,NodeList,JobName"
+ACCOUNT_SINCE = "now-30days"
+PASSED_ON = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TZ"  # of the submitter's environment; the rest may hold secrets
+NO_TASK = "N/A"
+
+
+class Slurm(Dialect):
+    title = "Slurm"
+    template = "slurm.sh"
+    commands = ("sbatch", "squeue", "scancel", "scontrol")
+    arrays_may_have_gaps = True
+    remembers = False  # what came within five seconds of a crash of the controller is lost, and its id given away
+    task_pattern = "%a"
+    aliases: ClassVar[Mapping[str, str]] = {
+        "A": "account", "p": "partition", "q": "qos", "C": "constraint", "w": "nodelist", "x": "exclude",
+        "L": "licenses", "M": "clusters", "N": "nodes", "n": "ntasks", "G": "gpus", "t": "time", "J": "job-name",
+        "a": "array", "o": "output", "e": "error", "i": "input", "D": "chdir", "c": "cpus-per-task", "d": "dependency",
+        "W": "wait", "b": "begin", "k": "no-kill", "s": "oversubscribe",
+    }  # fmt: skip
+    owned: ClassVar[Mapping[str, str]] = {
+        "job-name": "runyard finds its jobs by their names; name the run with --name",
+        "array": "runyard makes the arrays itself; submit several runs",
+        "output": "logs are runyard's; see runyard logs",
+        "error": "logs are runyard's; see runyard logs",
+        "input": "a run has no standard input",
+        "open-mode": "logs are runyard's; see runyard logs",
+        "chdir": "use --cwd",
+        "time": "use --time",
+        "mem": "use --memory",
+        "mem-per-cpu": "use --memory",
+        "mem-per-gpu": "use --memory",
+        "cpus-per-task": "use --cpus",
+        "export": "use --env",
+        "export-file": "use --env",
+        "requeue": "runyard retries by itself; use --retry",
+        "no-requeue": "runyard retries by itself; use --retry",
+        "dependency": "use --after",
+        "wrap": "give the command after --",
+        "parsable": "runyard reads the answer",
+        "wait": "use --wait",
+        "clusters": "make a site of each cluster",
+        "test-only": "use --dry-run",
+    }
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """There is nothing to set."""
+
+    # --- submitting ---------------------------------------------------------------------------------------------
+
+    def submit_command(self, order: Order) -> list[str]:
+        words = ["sbatch", "--parsable", f"--job-name={order.name}", "--no-requeue", f"--chdir={order.directory}"]
+        words += [f"--output={self.out_pattern(order)}", "--open-mode=append", f"--export={PASSED_ON}"]
+        if order.is_array:
+            words.append(f"--array={dialect.ranges(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
+        asked = {**self._resources(order), **order.options}
+        words += [f"--{name}={value}" if value else f"--{name}" for name, value in asked.items()]
+        return [*words, order.script, *order.arguments]
+
+    def _resources(self, order: Order) -> dict[str, str]:
+        wanted = order.resources
+        asked = {"nodes": "1", "ntasks": "1", "cpus-per-task": str(wanted.cpus)}
+        if wanted.memory:
+            asked["mem"] = f"{native_units.whole_megabytes(wanted.memory)}M"
+        if wanted.gpus and not {"gres", "gpus", "gpus-per-node", "gpus-per-task"} & set(order.options):
+            asked["gres"] = _gres(order)
+        if wanted.time:
+            asked["time"] = str(_minutes(order, wanted.time))
+        return asked
+
+    def parse_submit(self, result: Result) -> Answer:
+        said = dialect.one_line(result.stderr)
+        if result.ok:
+            match = re.match(rb"(\d+)(;|\s*$)", result.stdout)
+            if match:
+                return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
+            return Answer(reply=Reply.UNSURE, text=f"sbatch said {result.stdout[:200]!r}")
+        if result.code is None or UNSURE.search(said) or not said:
+            return Answer(reply=Reply.UNSURE, text=said or f"sbatch ended with {result.code}")
+        reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
+        return Answer(reply=reply, text=said.replace("sbatch: error: ", ""))
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def queue_command(self, user: str) -> list[str]:
+        """Finished jobs too: until MinJobAge has passed they are told here, accounts or not."""
+        return ["squeue", "--noheader", "--array", "--states=all", f"--user={user}", f"--format={QUEUE_FORMAT}"]
+
+    def parse_queue(self, result: Result) -> list[Native]:
+        if not result.ok:
+            raise Unanswered(dialect.first_line(result.stderr) or f"squeue ended with {result.code}")
+        return [_waiting_or_not(line) for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
+
+    def accounting_command(self, user: str, names: Iterable[str]) -> list[str]:
+        named = f"--name={','.join(sorted(names))}"
+        since = f"--starttime={ACCOUNT_SINCE}"
+        return ["sacct", "--noheader", "--parsable2", f"--user={user}", since, named, f"--format={ACCOUNT_FIELDS}"]
+
+    def parse_accounting(self, result: Result) -> list[Native] | None:
+        said = dialect.one_line(result.stderr)
+        if NO_ACCOUNTS.search(said):
+            return None
+        if not result.ok:
+            raise Unanswered(said or f"sacct ended with {result.code}")
+        rows = [line.split("|", 9) for line in result.stdout.decode(errors="replace").splitlines()]
+        whole = [row for row in rows if len(row) == 10]
+        peaks = {row[0].partition(".")[0]: row[6] for row in whole if row[0].endswith(".batch")}
+        found = [_account(row, peaks.get(row[0], "")) for row in whole if "." not in row[0]]
+        return [native for native in found if native is not None]
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def cancel_command(self, natives: Iterable[Native]) -> list[str]:
+        """`12_[1-16,18]`: one word per array, however many tasks it has."""
+        tasks: dict[str, list[int]] = defaultdict(list)
+        plain = set()
+        for native in natives:
+            job, _, task = native.id.partition("_")
+            if task:
+                tasks[job].append(int(task))
+            else:
+                plain.add(job)
+        arrays = [f"{job}_[{dialect.ranges(numbers)}]" for job, numbers in tasks.items()]
+        return ["scancel", *sorted(plain), *sorted(arrays)]
+
+    def explain_command(self, natives: Sequence[Native]) -> list[str]:
+        """scontrol takes one job."""
+        return ["scontrol", "show", "job", "--oneliner", natives[0].id]
+
+    def parse_explain(self, result: Result) -> dict[str, str]:
+        if not result.ok:
+            return {}
+        said = dict(re.findall(r"(\w+)=(\S*)", result.stdout.decode(errors="replace").partition("\n")[0]))
+        task = said.get("ArrayTaskId", "")
+        job = f"{said['ArrayJobId']}_{task}" if task.isdigit() else said.get("JobId", "")
+        return {job: _explanation(said)}
+
+    def fact_commands(self, user: str) -> list[list[str]]:
+        limits = ["sacctmgr", "--noheader", "--parsable2", "show", "assoc", "where", f"user={user}"]
+        return [
+            ["scontrol", "show", "config"],
+            ["sinfo", "--noheader", "--format=%P|%l"],
+            [*limits, "format=account,partition,maxsubmit"],
+        ]
+
+    def parse_facts(self, results: Sequence[Result]) -> Facts:
+        config, partitions, associations = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
+        size = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.MULTILINE)
+        submits = [row.split("|")[2] for row in associations.splitlines() if row.count("|") == 2]
+        limits = [int(number) for number in submits if number.isdigit()]
+        return Facts(
+            array_size=max(1, int(size[1]) - 1) if size else Facts().array_size,
+            # With several accounts the one in use is not known here: sbatch itself says when it is full.
+            task_limit=limits[0] if len(submits) == 1 and limits else None,
+            longest=_longest(partitions),
+        )
+
+    def version_command(self) -> list[str]:
+        return ["sbatch", "--version"]
+
+
+def _gres(order: Order) -> str:
+    wanted = order.resources
+    if wanted.gpu_memory:
+        raise errors.InvalidInput(
+            "Slurm cannot be asked for GPUs by their memory", "name a type with --gpu-type, or give the site a rule"
+        )
+    return f"gpu:{wanted.gpu_type}:{wanted.gpus}" if wanted.gpu_type else f"gpu:{wanted.gpus}"
+
+
+def _minutes(order: Order, seconds: int) -> int:
+    """A little more than the runner's own limit, but never what would make the partition refuse it."""
+    longest = order.facts.longest.get(order.options.get("partition", ""))
+    wanted = seconds + order.time_margin
+    return native_units.whole_minutes(max(seconds, min(wanted, longest)) if longest else wanted)
+
+
+def _longest(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, limit = line.strip().partition("|")
+        seconds = native_units.parse_time(limit, Writing.SLURM) if limit[:1].isdigit() else None
+        if seconds is not None:
+            found[name.rstrip("*")] = seconds
+            if name.endswith("*"):
+                found[""] = seconds
+    return found
+
+
+def _waiting_or_not(line: str) -> Native:
+    job, task, word, start, nodes, why, name = [*line.split("|", 6), *[""] * 7][:7]
+    if not job.isdigit() or not name:
+        raise Unanswered(f"squeue said {line[:200]!r}")
+    stage = STAGES.get(word, Stage.OVER if word in ENDINGS else Stage.UNCLEAR)
+    if stage is Stage.WAITING and why in STUCK_REASONS:
+        stage = Stage.STUCK
+    return Native(
+        name=name,
+        task=int(task) if task.isdigit() else 1,
+        id=f"{job}_{task}" if task != NO_TASK else job,
+        stage=stage,
+        word=word,
+        why="" if why == "None" else why,
+        expected=start if stage is Stage.WAITING and start[:1].isdigit() else "",
+        node=nodes,
+        ending=ENDINGS.get(word),
+    )
+
+
+def _account(row: Sequence[str], peak: str) -> Native | None:
+    """None for what is not over. A job counts as over when its end is known: after an outage the state comes first."""
+    job, state, code, end, elapsed, limit, _, memory, nodes, name = row
+    number, _, task = job.partition("_")
+    word = state.partition(" ")[0]
+    if word not in ENDINGS or end == "Unknown" or not number.isdigit() or (task and not task.isdigit()):
+        return None
+    return Native(
+        name=name,
+        task=int(task or 1),
+        id=job,
+        stage=Stage.OVER,
+        word=state,
+        node="" if nodes == "None assigned" else nodes,
+        ending=ENDINGS[word],
+        numbers=_numbers(word, code, elapsed, limit, peak, memory),
+    )
+
+
+def _numbers(word: str, code: str, elapsed: str, limit: str, peak: str, memory: str) -> str:
+    parts = [f"exit code {code}"] if code != "0:0" else []
+    if elapsed.isdigit():
+        of = f" of {units.show_duration(int(limit) * 60)}" if word == "TIMEOUT" and limit.isdigit() else ""
+        parts.append(f"after {units.show_duration(int(elapsed))}{of}")
+    if peak and (word in ("OUT_OF_MEMORY", "FAILED")):
+        parts.append(f"used {peak} of {memory}")
+    return ", ".join(parts)
+
+
+def _explanation(said: Mapping[str, str]) -> str:
+    told = [f"Slurm: job {said.get('JobId', '?')} is {said.get('JobState', 'unknown')}"]
+    if said.get("Reason", "None") != "None":
+        told.append(f"reason {said['Reason']}")
+    if said.get("JobState") == "PENDING" and said.get("StartTime", "Unknown") != "Unknown":
+        told.append(f"expected to start at {said['StartTime']}")
+    if said.get("NodeList", "(null)") not in ("(null)", ""):
+        told.append(f"on {said['NodeList']}")
+    asked = " ".join(f"{name}={said[name]}" for name in ("Partition", "Account", "QOS", "TRES") if name in said)
+    return ", ".join([*told, asked])

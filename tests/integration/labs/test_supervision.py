@@ -1,0 +1,60 @@
+"""Labs leave nothing behind, however their test run ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.labs.processes import processes_with
+from tests.labs.waiting import until
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+SLURM = """
+from tests.labs.slurm import Options, SlurmLab
+lab = SlurmLab(Options(**SETTINGS)).__enter__()
+for node in lab.nodes:
+    lab.wait_job(lab.submit("-w", node, wrap="setsid sleep 600 & trap '' TERM; sleep 600"), "RUNNING")
+"""
+GRID_ENGINE = """
+from tests.labs.gridengine import GridEngineLab
+lab = GridEngineLab().__enter__()
+lab.wait_state(lab.submit("-b", "y", "sleep 600"), "r")
+"""
+TELL = "print(lab.root, flush=True); import sys; sys.stdin.read()"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.component("slurm")
+def test_a_killed_test_run_takes_its_slurm_along(how: int) -> None:
+    _check_nothing_is_left(SLURM.replace("SETTINGS", "{}"), how)
+
+
+@pytest.mark.component("slurm", "root", "cgroup v1")
+def test_machines_and_control_groups_go_too() -> None:
+    before = set(os.listdir("/sys/class/net"))
+    _check_nothing_is_left(SLURM.replace("SETTINGS", "dict(isolate=True, cgroup_memory=True)"), signal.SIGKILL)
+    until(lambda: set(os.listdir("/sys/class/net")) <= before, "the network gone")
+    assert not list(Path("/sys/fs/cgroup").glob("*/slurm_c*"))
+
+
+@pytest.mark.component("gridengine", "root")
+def test_a_killed_test_run_takes_its_gridengine_along() -> None:
+    _check_nothing_is_left(GRID_ENGINE, signal.SIGKILL)
+
+
+def _check_nothing_is_left(program: str, how: int) -> None:
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", program + TELL]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True) as run:
+        assert run.stdout
+        root = run.stdout.readline().strip()
+        assert processes_with(root)
+        run.send_signal(how)
+    until(lambda: not processes_with(root), f"every process of {root} gone")
+    until(lambda: not Path(root).exists(), f"{root} gone")

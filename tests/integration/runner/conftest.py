@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard import runner
+from runyard.runner import link
+from tests.integration.runner import attempts
+from tests.labs import components
+
+OTHER_PYTHONS = [
+    pytest.param(version, marks=pytest.mark.component(f"python{version}")) for version in components.OLD_PYTHONS
+]
+
+
+@pytest.fixture(params=["own", *OTHER_PYTHONS])
+def python(request: pytest.FixtureRequest) -> str:
+    """Each interpreter of the machine that a runner may have to live with."""
+    return sys.executable if request.param == "own" else str(components.python(request.param))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    directory = tmp_path / "site"
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+@pytest.fixture
+def runner_directory(site: Path) -> str:
+    return runner.install(str(site))
+
+
+@pytest.fixture
+def new_attempt(site: Path, runner_directory: str) -> Iterator[attempts.NewAttempt]:
+    made: list[attempts.Attempt] = []
+
+    def make(argv: list[str], python: str = sys.executable, **spec: Any) -> attempts.Attempt:
+        directory = site / "runs" / str(len(made) + 1) / "a1"
+        made.append(attempts.Attempt(directory, runner_directory, python, argv=argv, **spec))
+        return made[-1]
+
+    yield make
+    for attempt in made:
+        attempt.clean_up()
+
+
+class Zygote:
+    def __init__(self, site: Path, runner_directory: str, python: str = sys.executable) -> None:
+        self.site = site
+        self.command = [python, "-I", "-S", runner_directory, "zygote", str(site)]
+        subprocess.run(self.command, check=True, stdin=subprocess.DEVNULL, timeout=attempts.PATIENCE_S)
+        self.link = link.connect(site)
+        self.notices: list[dict[str, Any]] = []
+        self.pid = int(self.ask()["pid"])
+
+    def ask(self) -> dict[str, Any]:
+        self.link.ping()
+        return self.notice("pong")
+
+    def start(self, attempt: attempts.Attempt) -> int:
+        self.link.start(attempt.directory)
+        return int(self.notice("started")["pid"])
+
+    def notice(self, kind: str) -> dict[str, Any]:
+        """The next notice of that kind; others are kept for later."""
+
+        def find() -> dict[str, Any] | None:
+            found = next((notice for notice in self.notices if kind in notice), None)
+            if found is None:
+                self.notices += self.link.wait(0.1)
+            return found
+
+        found: dict[str, Any] = attempts.until(find)
+        self.notices.remove(found)
+        return found
+
+    def kill(self) -> None:
+        self.link.close()
+        if attempts.lives(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+        attempts.until(lambda: not attempts.lives(self.pid))
+
+
+@pytest.fixture
+def new_zygote(site: Path, runner_directory: str) -> Iterator[Callable[..., Zygote]]:
+    made: list[Zygote] = []
+
+    def make(python: str = sys.executable) -> Zygote:
+        made.append(Zygote(site, runner_directory, python))
+        return made[-1]
+
+    yield make
+    for zygote in made:
+        zygote.kill()

@@ -1,0 +1,94 @@
+"""A full disk must not swallow the end of a run. A small file system in a mount namespace of its own is filled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard import runner
+
+pytestmark = pytest.mark.component("root")
+
+# Everything of the small file system is gone with the namespace, so what it leaves is copied out.
+STAGE = """
+set -e
+mount -t tmpfs -o size=256k none "$1/small"
+mkdir -p "$1/small/a1/work"
+cp "$1/spec.json" "$1/small/a1/"
+{act}
+cp -r "$1/small/a1" "$1/result"
+"""
+RUN = '"$2" -I -S "$3" run "$1/small/a1"'
+
+
+def play(tmp_path: Path, job: str, act: str, **spec: Any) -> dict[str, Any]:
+    (tmp_path / "small").mkdir()
+    document = {"key": "1.1", "tag": str(tmp_path), "argv": ["/bin/sh", "-c", job], "env": {"PATH": "/usr/bin:/bin"}}
+    document.update(cwd=str(tmp_path / "small/a1/work"), **spec)
+    (tmp_path / "spec.json").write_text(json.dumps(document))
+    script = STAGE.format(act=act)
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, runner.HERE]
+    subprocess.run(command, check=True, timeout=60)
+    return dict(json.loads((tmp_path / "result/status.json").read_text()))
+
+
+def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
+    """The status that was there gives the block for the last one."""
+    record = play(tmp_path, "sleep 0.5; yes > filler; echo lost; sleep 0.5; exit 3", RUN, sample=0.1, beat=0.1)
+    assert (record["ending"], record["exit_code"], record["tree_gone"]) == ("exit", 3, True)
+    assert record["disk_full"] is True
+
+
+def test_the_end_is_recorded_when_there_is_room_again(tmp_path: Path) -> None:
+    act = f"""
+{RUN} & runner=$!
+while [ ! -e "$1/small/a1/work/full" ]; do sleep 0.05; done
+sleep 1
+test ! -e "$1/small/a1/status.json"
+kill -0 $runner
+rm "$1/small/a1/work/filler"
+wait $runner
+"""
+    record = play(tmp_path, "yes > filler; mkdir full; exit 3", act)
+    assert (record["ending"], record["exit_code"]) == ("exit", 3)
+    assert record["disk_full"] is True
+
+
+def test_a_disk_that_was_full_from_the_start_is_told(tmp_path: Path) -> None:
+    act = f"""
+yes > "$1/small/filler" 2>/dev/null || true
+{RUN} & runner=$!
+while [ ! -e "$1/small/a1/started" ]; do sleep 0.05; done
+sleep 0.5
+rm "$1/small/filler"
+wait $runner
+"""
+    record = play(tmp_path, "true", act)
+    assert record["ending"] == "launch"
+    assert "No space left" in record["message"]
+    assert record["disk_full"] is True
+
+
+def test_the_merged_log_is_completed_when_there_is_room_again(tmp_path: Path) -> None:
+    act = f"""
+{RUN} & runner=$!
+while [ ! -e "$1/small/a1/work/full" ]; do sleep 0.05; done
+sleep 0.5
+rm "$1/small/a1/work/filler"
+touch "$1/small/a1/work/go"
+wait $runner
+"""
+    job = "echo begin; sleep 0.5; head -c 50000 /dev/zero | tr '\\0' x; yes > filler; mkdir full; " + (
+        "while [ ! -e go ]; do sleep 0.05; done; echo end"
+    )
+    record = play(tmp_path, job, act, split_output=True)
+    log = (tmp_path / "result/log").read_bytes()
+    assert record["exit_code"] == 0
+    assert log.startswith(b"begin\n" + b"x" * 50000)
+    assert log.endswith(b"end\n")
+    assert record["sizes"]["log"] == len(log)

@@ -1,0 +1,105 @@
+"""The environment of a run, layer by layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard import machine
+from runyard.agent import environment
+from runyard.agent.environment import Paths
+from runyard.model.resources import Capacity, Gpu
+from runyard.model.spec import RunSpec
+from runyard.model.wire import AttemptKey
+
+NO_GPUS = Capacity(cpus=8, memory=1)
+TWO_GPUS = Capacity(cpus=8, memory=1, gpus=(Gpu(uuid="GPU-a"), Gpu(uuid="GPU-b")))
+
+
+def build(
+    tmp_path: Path, *, attempt: int = 1, gpus: tuple[str, ...] = (), site: Capacity = NO_GPUS,
+    base: dict[str, str] | None = None, **fields: Any,
+) -> dict[str, str]:  # fmt: skip
+    spec = RunSpec.parse({"command": ["true"], **fields})
+    paths = Paths(cwd="/work", params="/p.json", outputs="/out", checkpoints=str(tmp_path / "checkpoints"))
+    return environment.build(spec, AttemptKey(run=42, attempt=attempt), 3, paths, gpus, site, base or {})
+
+
+def test_a_run_is_told_who_it_is(tmp_path: Path) -> None:
+    found = build(tmp_path, project="digits", seed=0, resources={"cpus": 4})
+    assert found | {
+        "RUNYARD_RUN_ID": "42", "RUNYARD_ATTEMPT": "1", "RUNYARD_INDEX": "3", "RUNYARD_PROJECT": "digits",
+        "RUNYARD_SEED": "0", "RUNYARD_PARAMS": "/p.json", "OUTPUT_DIR": "/out", "PWD": "/work",
+        "CHECKPOINT_DIR": str(tmp_path / "checkpoints"), "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4",
+        "OPENBLAS_NUM_THREADS": "4", "NUMEXPR_NUM_THREADS": "4", "VECLIB_MAXIMUM_THREADS": "4",
+    } == found  # fmt: skip
+    assert not {"RUNYARD_RESUME", "CUDA_VISIBLE_DEVICES"} & set(found)
+
+
+def test_no_seed_no_variable(tmp_path: Path) -> None:
+    assert "RUNYARD_SEED" not in build(tmp_path)
+
+
+def test_the_agent_passes_on_a_list_of_harmless_names_only() -> None:
+    given = {
+        "HOME": "/h", "PATH": "/bin", "LC_ALL": "C", "HTTPS_PROXY": "p", "no_proxy": "n", "LD_LIBRARY_PATH": "/l",
+        "RUNYARD_TOKEN": "secret", "RUNYARD_HOME": "/y", "AWS_SECRET_ACCESS_KEY": "secret", "PYTHONPATH": "/agent",
+        "XPATH": "x", "PATHX": "x",
+    }  # fmt: skip
+    assert set(environment.inherited(given)) == {"HOME", "PATH", "LC_ALL", "HTTPS_PROXY", "no_proxy", "LD_LIBRARY_PATH"}
+
+
+def test_the_submitters_variables_count_on_the_same_machine(tmp_path: Path) -> None:
+    env = {"PATH": "/venv/bin", "VIRTUAL_ENV": "/venv", "RUNYARD_TOKEN": "secret", "OMP_NUM_THREADS": "64"}
+    here = build(tmp_path, base={"PATH": "/bin"}, origin={"host": machine.host_id(), "env": env})
+    assert (here["PATH"], here["VIRTUAL_ENV"], here["OMP_NUM_THREADS"]) == ("/venv/bin", "/venv", "1")
+    assert "RUNYARD_TOKEN" not in here
+
+
+def test_the_submitters_variables_mean_nothing_elsewhere(tmp_path: Path) -> None:
+    origin = {"host": "another", "env": {"PATH": "/venv/bin", "VIRTUAL_ENV": "/venv"}}
+    there = build(tmp_path, base={"PATH": "/bin"}, origin=origin)
+    assert there["PATH"] == "/bin"
+    assert "VIRTUAL_ENV" not in there
+
+
+def test_what_the_user_sets_wins_over_all_but_who_it_is(tmp_path: Path) -> None:
+    env = {
+        "PATH": "/mine", "OMP_NUM_THREADS": "9", "OUTPUT_DIR": "/results", "RUNYARD_RUN_ID": "7", "RUNYARD_URL": "u",
+        "CUDA_VISIBLE_DEVICES": "0", "PWD": "/wrong",
+    }  # fmt: skip
+    found = build(tmp_path, base={"PATH": "/bin"}, env=env, site=TWO_GPUS)
+    expected = {**env, "RUNYARD_RUN_ID": "42", "PWD": "/work"}
+    assert found | expected == found
+
+
+@pytest.mark.parametrize(("gpus", "shown"), [((), ""), (("GPU-b",), "GPU-b"), (("GPU-a", "GPU-b"), "GPU-a,GPU-b")])
+def test_a_site_with_gpus_says_which_are_granted(tmp_path: Path, gpus: tuple[str, ...], shown: str) -> None:
+    assert build(tmp_path, gpus=gpus, site=TWO_GPUS)["CUDA_VISIBLE_DEVICES"] == shown
+
+
+def test_a_site_without_gpus_says_nothing_of_them(tmp_path: Path) -> None:
+    origin = {"host": machine.host_id(), "env": {"CUDA_VISIBLE_DEVICES": "3"}}
+    assert "CUDA_VISIBLE_DEVICES" not in build(tmp_path, origin=origin)
+
+
+def test_a_later_attempt_with_checkpoints_resumes(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    assert "RUNYARD_RESUME" not in build(tmp_path, attempt=2)
+    (tmp_path / "checkpoints" / "step-1").touch()
+    assert "RUNYARD_RESUME" not in build(tmp_path, attempt=1)
+    assert build(tmp_path, attempt=2)["RUNYARD_RESUME"] == "1"
+
+
+def test_checkpoints_that_the_user_named_count(tmp_path: Path) -> None:
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "step-1").touch()
+    found = build(tmp_path, attempt=2, env={"CHECKPOINT_DIR": str(tmp_path / "named")})
+    assert found["RUNYARD_RESUME"] == "1"
+
+
+def test_a_relative_directory_is_meant_from_the_working_directory() -> None:
+    assert environment.resolve("results/../out", "/work") == "/work/out"
+    assert environment.resolve("/data", "/work") == "/data"

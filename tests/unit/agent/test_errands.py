@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from runyard.agent.errands import InlineErrands, ThreadedErrands
+
+
+def test_results_and_errors_come_back_in_the_collecting_thread() -> None:
+    woken = threading.Event()
+    errands = ThreadedErrands(woken.set)
+    heard: list[Any] = []
+
+    def done(result: Any, error: Exception | None) -> None:
+        heard.append((result, type(error), threading.current_thread()))
+
+    errands.send("a", lambda: 42, done)
+    errands.send("a", lambda: 1 / 0, done)
+    while len(heard) < 2:
+        assert woken.wait(10)
+        woken.clear()
+        errands.collect()
+    here = threading.current_thread()
+    assert heard == [(42, type(None), here), (None, ZeroDivisionError, here)]
+    errands.close()
+
+
+def test_a_lane_that_waits_does_not_hold_up_another() -> None:
+    woken, gate = threading.Event(), threading.Event()
+    errands = ThreadedErrands(woken.set)
+    heard: list[Any] = []
+    errands.send("slow", lambda: gate.wait(10), lambda result, _: heard.append("slow"))
+    errands.send("fast", lambda: None, lambda result, _: heard.append("fast"))
+    assert woken.wait(10)
+    errands.collect()
+    assert heard == ["fast"]
+    gate.set()
+    while len(heard) < 2:
+        errands.collect()
+    errands.close()
+
+
+def test_inline_errands_are_done_when_they_are_sent() -> None:
+    errands = InlineErrands()
+    heard: list[Any] = []
+    errands.send("a", lambda: 42, lambda result, _: heard.append(result))
+    assert heard == []
+    errands.collect()
+    assert heard == [42]

@@ -1,0 +1,101 @@
+"""What an attempt's directory holds before its runner starts."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard.agent.attempts import Attempt
+from runyard.agent.slots import Grant
+from runyard.agent.stage import Stager, StagingFailed
+from runyard.hosts.local import LocalHost
+from runyard.model.resources import Capacity, Gpu
+from runyard.model.spec import RunSpec
+from runyard.model.wire import AttemptKey, Claim
+
+SITE = Capacity(cpus=4, memory=1 << 40, gpus=(Gpu(uuid="GPU-a"),))
+
+
+def claim(**fields: Any) -> Claim:
+    spec = RunSpec.parse({"command": ["echo", "{x}"], "params": {"x": "ü\udcff"}, **fields})
+    return Claim(
+        key=AttemptKey(run=7, attempt=2), batch="ry-1-1-9", position=3, spec=spec.to_json(), argv=spec.argv(),
+        resources=spec.resources,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def stager(tmp_path: Path) -> Stager:
+    return Stager(LocalHost(), str(tmp_path / "runs"), SITE, {"HOME": "/h"})
+
+
+def staged(stager: Stager, **fields: Any) -> tuple[Attempt, dict[str, Any]]:
+    attempt = stager.receive(claim(**fields))
+    stager.understand(attempt)
+    stager.prepare([attempt])
+    attempt.grant = Grant(resources=attempt.claim.resources, gpus=("GPU-a",))
+    stager.freeze([attempt])
+    return attempt, json.loads(Path(attempt.job.directory, "spec.json").read_text())
+
+
+def test_a_spec_is_complete(stager: Stager, tmp_path: Path) -> None:
+    attempt, frozen = staged(
+        stager, resources={"cpus": 2, "memory": "1G", "time": "1h", "gpus": 1}, stop={"signal": "INT", "grace": 3}
+    )
+    directory = tmp_path / "runs" / "7" / "a2"
+    environment = frozen.pop("env")
+    assert frozen == {
+        "key": "7.2", "tag": attempt.job.tag, "argv": ["echo", "ü\udcff"], "cwd": f"{directory}/work",
+        "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3}, "split_output": False,
+        "cpus": 2, "gpus": ["GPU-a"],
+    }  # fmt: skip
+    assert environment["HOME"] == "/h"
+    assert environment["OUTPUT_DIR"] == f"{directory}/outputs"
+    assert environment["CHECKPOINT_DIR"] == f"{directory.parent}/checkpoints"
+    assert json.loads((directory / "params.json").read_text()) == {"x": "ü\udcff"}
+    for name in ("outputs", "work", "../checkpoints"):
+        assert (directory / name).is_dir()
+
+
+def test_a_directory_of_its_own_is_only_made_when_it_is_needed(stager: Stager, tmp_path: Path) -> None:
+    attempt, frozen = staged(stager, cwd=str(tmp_path))
+    assert frozen["cwd"] == str(tmp_path)
+    assert not Path(attempt.job.directory, "work").exists()
+
+
+def test_tags_differ(stager: Stager) -> None:
+    assert stager.receive(claim()).job.tag != stager.receive(claim()).job.tag
+
+
+def test_what_was_frozen_is_recalled(stager: Stager) -> None:
+    attempt, _ = staged(stager)
+    again = stager.recall(attempt.claim)
+    assert (again.job, again.prefer_gpus) == (attempt.job, ("GPU-a",))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_spec_that_cannot_be_read_is_no_memory(stager: Stager, text: str) -> None:
+    attempt, _ = staged(stager)
+    Path(attempt.job.directory, "spec.json").write_text(text)
+    assert stager.recall(attempt.claim).prefer_gpus == ()
+
+
+def test_an_output_directory_that_the_user_names_is_made_and_found(stager: Stager, tmp_path: Path) -> None:
+    attempt, _ = staged(stager, env={"OUTPUT_DIR": "results/one"}, cwd=str(tmp_path))
+    assert stager.output_directory(attempt) == str(tmp_path / "results" / "one")
+    assert (tmp_path / "results" / "one").is_dir()
+
+
+def test_an_output_directory_that_cannot_be_made_is_the_runs_own_business(stager: Stager) -> None:
+    staged(stager, env={"OUTPUT_DIR": "/proc/nowhere"})
+
+
+def test_failures_are_told_apart() -> None:
+    full = StagingFailed.because(OSError(errno.ENOSPC, "No space left on device", "/x"))
+    denied = StagingFailed.because(OSError(errno.EACCES, "Permission denied", "/x"))
+    assert (full.ending, full.message) == ("disk", "/x: no space left on device")
+    assert (denied.ending, denied.message) == ("staging", "/x: permission denied")

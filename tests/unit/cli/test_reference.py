@@ -1,0 +1,27 @@
+"""The reference pages say what the program does."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+from runyard import errors
+from runyard.cli import endings, failures
+from runyard.model import exits
+
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_the_command_line_page_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "write_cli_page.py"))
+    assert (REFERENCE / "cli.md").read_text(encoding="utf-8") == script["page"](), "run: make docs"
+
+
+def test_every_exit_code_is_on_its_page() -> None:
+    page = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    waiting = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    of_errors = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type)}
+    assert listed == waiting | of_errors | {0, endings.NOT_YET, failures.INTERRUPTED, failures.CLOSED_PIPE}
