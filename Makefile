@@ -1,4 +1,4 @@
-# `make help` lists the targets. Everything is installed into .venv; nothing else is touched.
+# `make help` lists the targets. Everything goes into .venv, except the programs that `make labs` installs as root.
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv

@@ -11,10 +11,9 @@ from bench.harness import Result
 
 def measure(place: Path) -> Iterator[Result]:
     rate = short_runs.rates(place, ["/bin/true"], repetitions=3)
-    for against, target, met in (
-        ("parallel", "at least 100 runs/s", rate["runyard"] >= 100),
-        ("xargs", "", None),
-    ):
+    for against in ("xargs", "parallel"):
+        if against not in rate:
+            continue
         yield Result(
             letter="b",
             what="1,000 runs of `/bin/true`, 2 slots",
@@ -22,6 +21,6 @@ def measure(place: Path) -> Iterator[Result]:
             against=f"{against} with 2 at a time",
             alternative=rate[against],
             unit="runs/s",
-            target=target,
-            met=met,
+            target="at least 100 runs/s",
+            met=rate["runyard"] >= 100,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import time
 from pathlib import Path
 
@@ -14,17 +15,17 @@ SLOTS = 2
 
 
 def rates(place: Path, command: list[str], repetitions: int) -> dict[str, float]:
-    """Commands per second of each."""
+    """Commands per second of each; GNU parallel only where it is installed."""
     words = shlex.join(command)
     with harness.yard(place, cpus=SLOTS) as yard:
-        return harness.interleaved(
-            repetitions,
-            {
-                "runyard": lambda: COUNT / by_runyard(yard, command),
-                "xargs": lambda: COUNT / harness.seconds(f"seq {COUNT} | xargs -P{SLOTS} -n1 {words}"),
-                "parallel": lambda: COUNT / harness.seconds(f"seq {COUNT} | parallel --will-cite -j{SLOTS} {words}"),
-            },
-        )
+        candidates = {
+            "runyard": lambda: COUNT / by_runyard(yard, command),
+            "xargs": lambda: COUNT / harness.seconds(f"seq {COUNT} | xargs -P{SLOTS} -n1 {words}"),
+            "parallel": lambda: COUNT / harness.seconds(f"seq {COUNT} | parallel --will-cite -j{SLOTS} {words}"),
+        }
+        if shutil.which("parallel") is None:
+            del candidates["parallel"]
+        return harness.interleaved(repetitions, candidates)
 
 
 def by_runyard(yard: Yard, command: list[str]) -> float:

@@ -67,7 +67,9 @@ def test_cancel_while_it_is_starting(yard: Yard, tmp_path: Path, attempt: int) -
 
 def test_a_cancel_survives_the_yard(yard: Yard) -> None:
     mark = f"32{os.getpid()}.5"
-    run = yard.client().submit(command=["/bin/sh", "-c", f"trap '' TERM; sleep {mark}; sleep {mark}"], stop={"grace": 3})
+    run = yard.client().submit(
+        command=["/bin/sh", "-c", f"trap '' TERM; sleep {mark}; sleep {mark}"], stop={"grace": 3}
+    )
     until(lambda: with_argument(f"sleep\0{mark}"), what="the run")
     assert yard.cli("cancel", "--no-wait", str(run.id)).returncode == 0
     yard.kill9()

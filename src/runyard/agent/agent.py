@@ -85,17 +85,21 @@ class Agent:
     def run_forever(self, stop: threading.Event) -> None:
         """Tick until `stop` is set or a newer incarnation takes over."""
         threading.Thread(target=self._ring_after, args=(stop,), name="agent-stop", daemon=True).start()
-        while not stop.is_set() and not self.stale:
+        while not stop.is_set():
             try:
                 self.tick()
             except Exception:
                 log.exception("the agent of site %s met an error that it does not know; it goes on", self.site)
                 self._wake.sleep(AFTER_CRASH_S)
+            if self.stale:
+                return
             self._wake.sleep(self.next_due() - self._clock(), self._wake_fds())
 
     def tick(self) -> None:
         """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
         self._errands.collect()
+        if self.stale:
+            return
         relaying = self._talk.incarnation is not None and self._relay.ready
         seen = self._watch.look(self._watched(), self._notices(), with_bytes=relaying)
         for attempt in self._book.in_phase(Phase.STARTED):

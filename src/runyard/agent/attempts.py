@@ -109,16 +109,21 @@ class Attempt:
 
     def running_report(self, node: str) -> Report:
         return Report(
-            key=self.key, state=AttemptState.RUNNING, node=node, granted=self._granted(), started_at=self.started_at,
+            key=self.key, state=AttemptState.RUNNING, node=self.sighting.node or node, granted=self._granted(), started_at=self.started_at,
             native_id=self.sighting.native_id,
         )  # fmt: skip
 
     def end_report(self, node: str) -> Report:
         return Report(
-            key=self.key, state=AttemptState.ENDED, node=node, granted=self._granted(), started_at=self.started_at,
-            native_id=self.sighting.native_id, record=self.record, gone=None if self.record else self.gone,
-            outputs=self.outputs or [], detail="; ".join(self.notes) or None,
+            key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node, granted=self._granted(),
+            started_at=self.started_at, native_id=self.sighting.native_id, record=self.record or self._backends_word(),
+            gone=self.gone, outputs=self.outputs or [], detail="; ".join(self.notes) or None,
         )  # fmt: skip
+
+    def _backends_word(self) -> dict[str, Any] | None:
+        """Where no runner left a record, but the backend knows how it ended."""
+        ending = self.sighting.ending
+        return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
 
     def _granted(self) -> dict[str, Any] | None:
         return self.grant.to_json() if self.grant else None

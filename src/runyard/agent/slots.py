@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,10 @@ class Slots:
         self.total = total
         self.free = total
         self._held: dict[AttemptKey, Grant] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return self.free.cpus <= 0 and not self.free.elastic
 
     def ever_fits(self, asked: Resources) -> bool:
         return not self.total.shortages(asked)
@@ -60,7 +65,7 @@ class Slots:
             if free.shortages(asked):
                 return Capacity(cpus=0, memory=0)
             free = free.minus(asked)
-        return Capacity(cpus=max(0, free.cpus), memory=max(0, free.memory), gpus=free.gpus)
+        return dataclasses.replace(free, cpus=max(0, free.cpus), memory=max(0, free.memory))
 
     def _hold(self, key: AttemptKey, grant: Grant) -> None:
         if key in self._held:

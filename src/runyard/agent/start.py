@@ -10,7 +10,7 @@ from runyard.agent.attempts import Attempt, Book, Phase
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
-from runyard.backends.base import Backend, Batch
+from runyard.backends.base import Backend, Batch, Refusal
 from runyard.model.wire import Claim
 
 MOST_SUBMITS = 5
@@ -72,7 +72,7 @@ class Starter:
             members = {attempt.key: attempt for attempt in group}
             batch = Batch(name=name, resources=resources, jobs=tuple(a.job for a in members.values()))
             for refusal in self._backend.submit(batch):
-                self._refused(members[refusal.key], refusal.text, final=refusal.final)
+                self._refused(members[refusal.key], refusal)
 
     def submit_again(self, attempt: Attempt) -> None:
         if attempt.submits < MOST_SUBMITS:
@@ -81,11 +81,11 @@ class Starter:
         else:
             self._fail(attempt, "launch", f"its runner did not begin after {attempt.submits} tries")
 
-    def _refused(self, attempt: Attempt, text: str, *, final: bool) -> None:
+    def _refused(self, attempt: Attempt, refusal: Refusal) -> None:
         """One that may be tried again is found absent by the watch, and submitted anew from there."""
-        log.warning("attempt %s could not be started: %s", attempt.key, text)
-        if final or attempt.submits >= MOST_SUBMITS:
-            self._fail(attempt, "launch", text)
+        log.warning("attempt %s could not be started: %s", attempt.key, refusal.text)
+        if refusal.final or attempt.submits >= MOST_SUBMITS:
+            self._fail(attempt, refusal.ending or "launch", refusal.text)
 
     def _is_possible(self, attempt: Attempt) -> bool:
         asked = attempt.claim.resources

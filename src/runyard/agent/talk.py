@@ -96,13 +96,13 @@ class Talk:
         return [a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded]
 
     def _is_busy(self) -> bool:
-        return bool(self._book.in_phase(Phase.READY)) or self._slots.free.cpus <= 0
+        return bool(self._book.in_phase(Phase.READY)) or self._slots.is_full
 
     def _is_hungry(self) -> bool:
         if not self._more:
             return False
         waiting = len(self._waiting())
-        return waiting * 2 < self._pace.ahead() or (waiting == 0 and self._slots.free.cpus > 0)
+        return waiting * 2 < self._pace.ahead() or (waiting == 0 and not self._slots.is_full)
 
     def _waiting(self) -> list[Attempt]:
         return self._book.in_phase(Phase.RECEIVED, Phase.READY)
@@ -126,7 +126,7 @@ class Talk:
                 return
             for attempt in unreported:
                 attempt.told_running = True
-            if free.cpus > 0 or ahead > 0:
+            if free.cpus > 0 or free.elastic or ahead > 0:
                 self._more = response.more and bool(response.claims)
             self._heard()
             self._listener.answered(response)

@@ -49,11 +49,11 @@ def _wait(runs: list[Run], quiet: bool) -> bool:
 
 def _what_for(runs: list[Run]) -> str:
     if len(runs) > 1:
-        return f"asked {len(runs)} runs to stop; waiting until nothing of them runs any more"
+        return f"asked {len(runs)} runs to stop; waiting until nothing of them is left"
     run = runs[0]
     stop = Stop.parse(run.spec.get("stop", {}))
-    then = f"SIG{stop.signal} now, SIGKILL after {stop.grace}s" if run.state == "running" else f"it is {run.state}"
-    return f"asked run {run.id} to stop ({then}); waiting until nothing of it runs any more"
+    how = f"SIG{stop.signal}, after {stop.grace}s SIGKILL" if run.state == "running" else f"it was {run.state}"
+    return f"asked run {run.id} to stop ({how}); waiting for its end"
 
 
 def _sentence(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -11,14 +12,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from runyard import errors, machine
-from runyard.client import Client, locate
+from runyard.client import locate
+from runyard.client.transport import Transport
 from runyard.settings import Settings
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
+HEALTH_TIMEOUT = 3.0
 PAUSE = 0.02
 T = TypeVar("T")
 
@@ -43,10 +46,18 @@ def answering(home: Path) -> locate.Address | None:
     if address is None:
         return None
     try:
-        health = Client(address.url, locate.read_token(home)).health()
+        health = Transport(address.url, locate.read_token(home), timeout=HEALTH_TIMEOUT).json("GET", "/health")
     except errors.RunyardError:
         return None
     return address if health.get("pid") == address.pid else None
+
+
+def owner(home: Path) -> locate.Address | None:
+    """The yard that holds this home, even when it is too busy or too stuck to answer: its lock proves it."""
+    address = locate.running(home)
+    if address is None or not _is_locked(home):
+        return None
+    return address if _holder(home).get("pid") == address.pid else None
 
 
 def stop(address: locate.Address) -> None:
@@ -81,12 +92,29 @@ def _gave_up(child: subprocess.Popen[bytes], home: Path) -> bool:
 
 def _held_by_another(home: Path, pid: int) -> bool:
     """The lock file names its holder. It is read and not tried: trying could turn away the one who is starting."""
+    holder = _holder(home)
+    return holder.get("pid", pid) != pid and locate.is_alive(holder["pid"])
+
+
+def _holder(home: Path) -> dict[str, Any]:
+    """What the lock file says, if it was written on this machine since its last start."""
     try:
-        holder = json.loads((home / "lock").read_text(encoding="utf-8"))
+        holder: dict[str, Any] = json.loads((home / "lock").read_text(encoding="utf-8"))
         here = (holder["host"], holder["boot_id"]) == (socket.gethostname(), machine.boot_id())
-        return here and holder["pid"] != pid and locate.is_alive(holder["pid"])
+        return holder if here and isinstance(holder["pid"], int) else {}
     except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _is_locked(home: Path) -> bool:
+    try:
+        with (home / "lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
         return False
+    return False
 
 
 def _wait_for(look: Callable[[], T | None], over: Callable[[], bool], seconds: float = START_TIMEOUT) -> T | None:

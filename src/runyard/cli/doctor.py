@@ -56,7 +56,7 @@ def _draw_settings(console: Any, shown: list[dict[str, Any]]) -> None:
 
     columns = (
         tables.Column(title="SETTING", value=lambda item: item["name"]),
-        tables.Column(title="VALUE", value=lambda item: str(item["value"] or "-")),
-        tables.Column(title="MEANING", value=lambda item: item["meaning"], flexible=True),
+        tables.Column(title="VALUE", value=lambda item: "-" if item["value"] in ("", []) else str(item["value"])),
+        tables.Column(title="MEANING", value=lambda item: item["meaning"], flexible=True, wrapped=True),
     )
     console.print(tables.build(columns, shown))

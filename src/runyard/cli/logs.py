@@ -27,6 +27,8 @@ def command(
     client = Client(start=False)
     found = selection.one(client, [run] if run else [])
     log = Log(client=client, run=found.id, attempt=attempt, file=file or "log")
+    if found.data["attempt"] == 0 and not found.final:
+        output.remark(f"run {found.id} is {found.state} and has not started yet")
     offset = 0 if tail is None else log.tail_offset(tail)
     chunks = log.follow(offset) if follow else log.read(offset)
     try:

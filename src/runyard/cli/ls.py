@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -9,11 +10,13 @@ import click
 from runyard.cli import output, selection
 from runyard.client import Client
 
+LIMIT = 50
+
 
 @click.command("ls")
 @selection.filter_options
 @click.option(
-    "-n", "--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True, help="How many to show."
+    "-n", "--limit", type=click.IntRange(1), metavar="N", default=LIMIT, show_default=True, help="How many to show."
 )
 @click.option("--before", type=int, metavar="ID", help="Older than this run: the next page.")
 @output.quiet_option
@@ -35,4 +38,7 @@ def command(limit: int, before: int | None, quiet: bool, as_json: bool, **given:
 
     output.writer(as_json, quiet).write([run.data for run in runs], draw, [run.id for run in runs])
     if more and not quiet:
-        output.remark(f"more: runyard ls --before {runs[-1].id}")
+        shown = ["--limit", str(limit)] if limit != LIMIT else []
+        output.remark(
+            f"more: {shlex.join(['runyard', 'ls', *selection.as_words(given), *shown])} --before {runs[-1].id}"
+        )

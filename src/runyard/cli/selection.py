@@ -41,6 +41,13 @@ def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[
     return {**found, "state": states or list(default_states)}
 
 
+def as_words(given: Mapping[str, Any]) -> list[str]:
+    """The filters as one types them."""
+    found = [(name, given[name]) for name in FILTERS if given.get(name)]
+    pairs = [(name, item) for name, value in found for item in ((value,) if isinstance(value, str) else value)]
+    return [word for name, item in pairs for word in (f"--{name}", item)]
+
+
 def select(
     client: Client, words: Iterable[str], given: Mapping[str, Any] | None = None, *, states: Iterable[str] = ()
 ) -> list[Run]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, output, spec_file, words
+from runyard.cli import endings, failures, output, spec_file, words
 from runyard.cli.spec_options import override, spec_options
 from runyard.client import Client, Run
 from runyard.model import selectors
@@ -76,7 +76,11 @@ def _follow(run: Run, as_json: bool, quiet: bool, writer: output.Writer) -> int:
 def _wait(runs: list[Run], several: bool, quiet: bool, writer: output.Writer) -> int:
     if not quiet:
         output.remark(f"submitted {_name(runs)}; waiting")
-    endings.wait_all(runs)
+    try:
+        endings.wait_all(runs)
+    except KeyboardInterrupt:
+        output.remark(f"\nno longer waiting; {_name(runs)} goes on")
+        return failures.INTERRUPTED
     writer.write(_document(runs, several), lambda console: endings.tell(runs), [run.id for run in runs])
     return endings.first_code(runs)
 

@@ -27,6 +27,7 @@ class Column:
     value: Callable[[Row], str]
     right: bool = False
     flexible: bool = False  # gives way when the terminal is narrow
+    wrapped: bool = False  # over several lines, where a cut text would be of no use
     coloured: bool = False  # by the word in it
     boring: tuple[str, ...] | None = None  # left out when every row says one of these
 
@@ -75,7 +76,7 @@ def build(columns: Sequence[Column], rows: Iterable[Row]) -> Table:
 
 def _cell(column: Column, text: str) -> Text:
     style = COLOURS.get(text, "") if column.coloured else ""
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(text, style=style, no_wrap=not column.wrapped, overflow="ellipsis")
 
 
 def commands(steps: Iterable[tuple[str, str]]) -> Table:

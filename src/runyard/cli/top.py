@@ -12,6 +12,7 @@ import click
 from runyard.cli import output, selection, words
 from runyard.client import Client, Run
 from runyard.model import units
+from runyard.model.states import FINAL
 
 INTERVAL = 1.0
 MOST = 50  # each run is one question per second
@@ -62,8 +63,12 @@ def _live(client: Client, named: Iterable[str]) -> None:
 
     with Live(console=output.console(), auto_refresh=False, transient=True) as live:
         while True:
-            live.update(table(_sample(client, named)), refresh=True)
+            rows = _sample(client, named)
+            live.update(table(rows), refresh=True)
+            if named and all(row["state"] in FINAL for row in rows):
+                break
             time.sleep(INTERVAL)
+    output.remark(f"ended: runyard show {words.numbers(row['id'] for row in rows)}")
 
 
 def table(rows: list[dict[str, Any]]) -> Any:

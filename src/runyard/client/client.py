@@ -56,13 +56,13 @@ class Client:
         if command is not None:
             spec["command"] = command if isinstance(command, str) else list(command)
         repeatable = bool(spec.get("idempotency_key"))
-        answer = self.call("POST", "/runs", origin.complete(spec), repeatable=repeatable)
+        answer = self.call("POST", "/runs", *origin.complete([spec]), repeatable=repeatable)
         run = Run(self, {"id": answer["id"]})
         return run.wait() if wait else run
 
     def submit_many(self, specs: Iterable[Mapping[str, Any]]) -> list[Run]:
         """Hand in many runs in one call: all of them, or none."""
-        runs = [origin.complete(spec) for spec in specs]
+        runs = origin.complete(specs)
         if not runs:
             return []
         repeatable = all(run.get("idempotency_key") for run in runs)
@@ -71,7 +71,7 @@ class Client:
 
     def plan(self, **spec: Any) -> dict[str, Any]:
         """What would run and where; nothing is stored."""
-        planned: dict[str, Any] = self.call("POST", "/plan", origin.complete(spec), repeatable=True)
+        planned: dict[str, Any] = self.call("POST", "/plan", *origin.complete([spec]), repeatable=True)
         return planned
 
     def run(self, id: int) -> Run:

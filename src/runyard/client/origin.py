@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runyard import errors
@@ -14,15 +14,14 @@ VARIABLES = (
 )  # fmt: skip
 
 
-def complete(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with `cwd` and `origin` filled in; what the caller gave is kept, a cwd of None too."""
-    whole = {**spec}
-    if "cwd" not in whole:
-        whole["cwd"] = current_directory()
-    elif isinstance(whole["cwd"], (str, os.PathLike)):
-        whole["cwd"] = os.path.abspath(os.path.expanduser(whole["cwd"]))
-    whole.setdefault("origin", describe())
-    return whole
+def complete(specs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The specs with `cwd` and `origin` filled in; what the caller gave is kept, a cwd of None too."""
+    here = {"cwd": current_directory(), "origin": describe()}
+    return [{**here, **spec, **_absolute(spec.get("cwd"))} for spec in specs]
+
+
+def _absolute(cwd: object) -> dict[str, str]:
+    return {"cwd": os.path.abspath(os.path.expanduser(cwd))} if isinstance(cwd, (str, os.PathLike)) else {}
 
 
 def describe(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -26,9 +26,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
 
 
-def text(value: object, where: str, longest: int, *, empty: bool = False) -> str:
+def text(value: object, where: str, longest: int, *, empty: bool = False, raw: bool = False) -> str:
+    """`raw`: bytes that are no UTF-8 are allowed, in Python's way of writing them (surrogateescape)."""
     if not isinstance(value, str) or not (value or empty):
         raise errors.InvalidInput(f"{where}: must be a text")
+    if not raw and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise errors.InvalidInput(f"{where}: must be valid Unicode")
     if len(value) > longest:
         raise errors.InvalidInput(f"{where}: longer than {longest} characters")
     if "\0" in value:
@@ -56,10 +59,10 @@ def boolean(value: object, where: str) -> bool:
     return value
 
 
-def texts(value: object, where: str, longest: int) -> list[str]:
+def texts(value: object, where: str, longest: int, *, raw: bool = False) -> list[str]:
     if not isinstance(value, (list, tuple)):
         raise errors.InvalidInput(f"{where}: must be a list")
-    return [text(item, f"{where}[{index}]", longest, empty=True) for index, item in enumerate(value)]
+    return [text(item, f"{where}[{index}]", longest, empty=True, raw=raw) for index, item in enumerate(value)]
 
 
 def one_of(value: object, where: str, known: Iterable[str]) -> str:

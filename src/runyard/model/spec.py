@@ -33,8 +33,9 @@ class Retry:
         if isinstance(value, int):
             value = {"max": value}
         given = fields.mapping(value, "retry", ("max", "on"))
-        on = given.get("on", list(RETRY_ON))
-        reasons = [fields.one_of(item, "retry.on", FAILURES) for item in ([on] if isinstance(on, str) else on)]
+        on = given.get("on") or list(RETRY_ON)
+        names = [on] if isinstance(on, str) else fields.texts(on, "retry.on", 100)
+        reasons = [fields.one_of(name, "retry.on", FAILURES) for name in names]
         return cls(max=fields.integer(given.get("max", 1), "retry.max", 0, 100), on=tuple(map(Reason, reasons)))
 
     def to_json(self) -> dict[str, Any]:
@@ -119,8 +120,8 @@ def _plain(value: Any) -> Any:
 
 def _command(value: object) -> list[str] | str:
     if isinstance(value, str):
-        return fields.text(value, "command", LONGEST_TEXT)
-    words = fields.texts(value, "command", LONGEST_TEXT)
+        return fields.text(value, "command", LONGEST_TEXT, raw=True)
+    words = fields.texts(value, "command", LONGEST_TEXT, raw=True)
     if not words or not words[0]:
         raise errors.InvalidInput("command: the first word is empty", "name the program to run")
     return words
@@ -140,7 +141,7 @@ def _params(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise errors.InvalidInput("params: must be a mapping of names to values")
     for key in value:
-        fields.text(key, "params", 200)
+        fields.text(key, "params", 200, raw=True)
     try:
         text = json.dumps(value, allow_nan=True)
     except (TypeError, ValueError) as error:
@@ -158,12 +159,12 @@ def env_mapping(value: object) -> dict[str, str]:
     for key, item in value.items():
         if not isinstance(key, str) or not VARIABLE.fullmatch(key):
             raise errors.InvalidInput(f"env: {key!r} is not a variable name", "use letters, digits and '_'")
-        fields.text(item, f"env.{key}", LONGEST_TEXT, empty=True)
+        fields.text(item, f"env.{key}", LONGEST_TEXT, empty=True, raw=True)
     return dict(value)
 
 
 def _cwd(value: object) -> str:
-    path = fields.text(value, "cwd", 4096)
+    path = fields.text(value, "cwd", 4096, raw=True)
     if not path.startswith("/"):
         raise errors.InvalidInput(f"cwd: {path!r} is not an absolute path", "start it with /")
     return path

@@ -7,11 +7,11 @@ import re
 
 from runyard import errors
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?B?)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([KMGTP]?)(i?B?)", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m|s)", re.IGNORECASE)
+_PART = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)(d|h|min|m|s)", re.IGNORECASE)
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
+_CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d{1,2})(?::(\d{1,2}))?")
 
 
 def parse_size(value: object, field: str = "size") -> int:
@@ -29,7 +29,7 @@ def parse_duration(value: object, field: str = "time") -> int:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return _positive(int(value), field)
     text = value.strip() if isinstance(value, str) else ""
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) < 19:
         return _positive(int(text), field)
     seconds = _clock_seconds(text) if ":" in text else _worded_seconds(text)
     if seconds is None:

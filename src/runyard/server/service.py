@@ -16,6 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 READERS = 4  # SQLite reads take turns on the interpreter anyway; more threads only wait for each other
+WRITERS = 4  # files that arrive wait for the disk here, where they hold up no reader
 
 
 class Bell:
@@ -46,12 +47,18 @@ class Service:
         self.news = News(yard.hints)
         self.stopping = False
         self._readers = ThreadPoolExecutor(READERS, "yard-read")
+        self._writers = ThreadPoolExecutor(WRITERS, "yard-write")
         self._bells: set[Bell] = set()
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that blocks for a moment, without holding up other requests."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: function(*args, **kwargs))
+
+    async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `read`, for a function that writes to a file and may wait for the disk."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writers, lambda: function(*args, **kwargs))
 
     @contextlib.contextmanager
     def listening(self, *topics: str) -> Iterator[Bell]:
@@ -75,3 +82,4 @@ class Service:
     def close(self) -> None:
         self.news.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
+        self._writers.shutdown(wait=False, cancel_futures=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from runyard.model.resources import Capacity
 from runyard.store.rows import AnyRow
 from runyard.store.tables import agents, sites, tokens
+from runyard.store.writer import MEMO
 
 _AGENT = select(agents).where(agents.c.site == bindparam("site"), agents.c.name == bindparam("name"))
+_ALL_SITES = select(sites).order_by(sites.c.name)
+_TOTALS = select(agents.c.site, agents.c.total).order_by(agents.c.site, agents.c.name)
 _SEEN = (
     update(agents)
     .where(agents.c.site == bindparam("site_key"), agents.c.name == bindparam("name_key"))
@@ -17,8 +23,32 @@ _SEEN = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    sites: dict[str, AnyRow]
+    capacities: dict[str, list[Capacity]]  # of each site that an agent has served
+
+
+def _forget_landscape(connection: Connection) -> None:
+    if MEMO in connection.info:
+        connection.info[MEMO] = None
+
+
 def all_sites(connection: Connection) -> list[AnyRow]:
-    return list(connection.execute(select(sites).order_by(sites.c.name)).all())
+    return list(connection.execute(_ALL_SITES).all())
+
+
+def landscape(connection: Connection) -> Landscape:
+    """All sites with what their agents have. Submits that share a commit read it once."""
+    known = connection.info.get(MEMO)
+    if isinstance(known, Landscape):
+        return known
+    found = Landscape(sites={row.name: row for row in all_sites(connection)}, capacities={})
+    for row in connection.execute(_TOTALS):
+        found.capacities.setdefault(row.site, []).append(Capacity.from_json(json.loads(row.total)))
+    if connection.info.get(MEMO, ...) is None:
+        connection.info[MEMO] = found
+    return found
 
 
 def site(connection: Connection, name: str) -> AnyRow | None:
@@ -26,10 +56,12 @@ def site(connection: Connection, name: str) -> AnyRow | None:
 
 
 def insert_site(connection: Connection, **values: Any) -> None:
+    _forget_landscape(connection)
     connection.execute(insert(sites).values(**values))
 
 
 def change_site(connection: Connection, name: str, **values: Any) -> None:
+    _forget_landscape(connection)
     connection.execute(update(sites).where(sites.c.name == name).values(**values))
 
 
@@ -43,10 +75,12 @@ def agent(connection: Connection, site_name: str, name: str) -> AnyRow | None:
 
 
 def insert_agent(connection: Connection, **values: Any) -> None:
+    _forget_landscape(connection)
     connection.execute(insert(agents).values(**values))
 
 
 def change_agent(connection: Connection, site_name: str, name: str, **values: Any) -> None:
+    _forget_landscape(connection)
     connection.execute(update(agents).where(agents.c.site == site_name, agents.c.name == name).values(**values))
 
 

@@ -11,6 +11,7 @@ from runyard.model.states import RunState
 from runyard.store.rows import AnyRow
 from runyard.store.tables import events, parents, run_tags, runs
 
+_INSERT_RUNS, _INSERT_TAGS, _INSERT_PARENTS, _INSERT_EVENTS = map(insert, (runs, run_tags, parents, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
 _CHILDREN = select(parents.c.child_id).where(parents.c.parent_id == bindparam("parent"))
@@ -20,22 +21,22 @@ _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
 
 
 def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    connection.execute(insert(runs), rows)
+    connection.execute(_INSERT_RUNS, rows)
 
 
 def insert_tags(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     if rows:
-        connection.execute(insert(run_tags), rows)
+        connection.execute(_INSERT_TAGS, rows)
 
 
 def insert_parents(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     if rows:
-        connection.execute(insert(parents), rows)
+        connection.execute(_INSERT_PARENTS, rows)
 
 
 def insert_events(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     if rows:
-        connection.execute(insert(events), rows)
+        connection.execute(_INSERT_EVENTS, rows)
 
 
 def get(connection: Connection, run_id: int) -> AnyRow | None:

@@ -15,6 +15,7 @@ from runyard import errors
 
 T = TypeVar("T")
 LARGEST_GROUP = 256
+MEMO = "memo"  # in connection.info: what was read once and holds for the rest of the transaction
 # Several servers on one PostgreSQL take turns, as the processes of one SQLite file do.
 _PG_TURN = text("SELECT pg_advisory_xact_lock(7227)")
 
@@ -76,6 +77,7 @@ class Writer:
     def _commit(self, group: list[_Job]) -> None:
         try:
             with self._engine.begin() as connection:
+                connection.info[MEMO] = None
                 if self._turns:
                     connection.execute(_PG_TURN)
                 for job in group:

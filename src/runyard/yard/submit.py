@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +61,8 @@ class _Known:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._sites = {row.name: row for row in places.all_sites(connection)}
-        self._capacities: dict[str, dict[str, Capacity]] = {name: {} for name in self._sites}
-        for row in places.all_agents(connection):
-            self._capacities.setdefault(row.site, {})[row.name] = Capacity.from_json(json.loads(row.total))
+        landscape = places.landscape(connection)
+        self._sites, self._capacities = landscape.sites, landscape.capacities
         self._fits: dict[tuple[str | None, Resources], list[str]] = {}
         self.parents: dict[int, AnyRow] = {}
 
@@ -91,12 +89,11 @@ class _Known:
     def _check_fits(self, spec: RunSpec, candidates: list[str]) -> None:
         fitting: dict[str, Capacity] = {}
         for site in candidates:
-            capacities = self._capacities[site]
-            if not capacities:  # nobody has served it yet, so nobody knows
+            capacities = self._capacities.get(site, [])
+            # A site that nobody has served yet may turn out to have anything.
+            if not capacities or any(not capacity.shortages(spec.resources) for capacity in capacities):
                 return
-            fitting.update({f"site {site!r}": capacity for capacity in capacities.values()})
-            if any(not capacity.shortages(spec.resources) for capacity in capacities.values()):
-                return
+            fitting.update({f"site {site!r}": capacity for capacity in capacities})
         raise errors.Unsatisfiable(
             f"no site can ever give {spec.resources.describe()}", placement.nearest(spec.resources, fitting)
         )
@@ -116,20 +113,24 @@ def _split_repeated(
     results: list[Submitted] = []
     fresh: list[tuple[int, RunSpec]] = []
     seen: dict[str, tuple[int, str]] = {}
-    next_id = counters.current(connection, "runs") + 1
+    ids = _fresh_ids(connection, specs)
     for spec in specs:
         first = _first_with_key(connection, owner, spec, seen)
-        if first is not None:
-            results.append(Submitted(id=first, created=False))
-            continue
-        run_id = next_id + len(fresh)
-        fresh.append((run_id, spec))
-        results.append(Submitted(id=run_id, created=True))
-        if spec.idempotency_key:
-            seen[spec.idempotency_key] = (run_id, spec_digest(spec))
-    if fresh:
-        counters.take(connection, "runs", len(fresh))
+        run_id = next(ids) if first is None else first
+        results.append(Submitted(id=run_id, created=first is None))
+        if first is None:
+            fresh.append((run_id, spec))
+            if spec.idempotency_key:
+                seen[spec.idempotency_key] = (run_id, spec_digest(spec))
     return results, fresh
+
+
+def _fresh_ids(connection: Connection, specs: Sequence[RunSpec]) -> Iterator[int]:
+    """All at once where all will be used; one by one where some specs may turn out to be repeated."""
+    step = 1 if any(spec.idempotency_key for spec in specs) else len(specs)
+    while True:
+        first = counters.take(connection, "runs", step)
+        yield from range(first, first + step)
 
 
 def _first_with_key(
@@ -192,7 +193,7 @@ def _row(now: float, owner: str, run_id: int, spec: RunSpec, parents: Mapping[in
         "cpus": spec.resources.cpus,
         "gpus": spec.resources.gpus,
         "resources": json.dumps(spec.resources.to_json(), sort_keys=True),
-        "spec": json.dumps(spec.to_json(), ensure_ascii=False),
+        "spec": json.dumps(spec.to_json()),
         "attempt": 0,
         "failures": 0,
         "created_at": now,

@@ -48,7 +48,7 @@ def test_cancel_says_what_it_waits_for_and_leaves_nothing(submit, cli, shared) -
     number = submit("--grace", "1s", "--", "sh", "-c", "trap '' TERM; setsid sleep 4711 & sleep 4712")
     wait_for_state(cli, number, "running")
     done = cli("cancel", str(number))
-    assert f"asked run {number} to stop (SIGTERM now, SIGKILL after 1s)" in done.stderr
+    assert f"asked run {number} to stop (SIGTERM, after 1s SIGKILL)" in done.stderr
     assert done.stdout == f"run {number} cancelled\n"
     sleeping = subprocess.run(["pgrep", "-f", "sleep 471[12]"], capture_output=True, text=True, check=False).stdout
     assert sleeping == ""
@@ -144,7 +144,7 @@ def test_ls_filters_and_pages(submit, cli, document) -> None:
     first = cli("ls", "--project", "paging", "--limit", "2", "-q")
     assert first.stdout.split() == [str(ids[4]), str(ids[3])]
     page = cli("ls", "--project", "paging", "--limit", "2")
-    assert f"more: runyard ls --before {ids[3]}" in page.stderr
+    assert page.stderr == f"more: runyard ls --project paging --limit 2 --before {ids[3]}\n"
     assert cli("ls", "--project", "paging", "--before", str(ids[3]), "-q").stdout.split() == [
         str(i) for i in ids[2::-1]
     ]

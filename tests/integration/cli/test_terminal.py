@@ -69,7 +69,7 @@ def test_a_run_is_one_line_of_the_table(shared, submit, cli, terminal, width: in
     assert lines[0].split() == ["ID", "STATE", "NAME", "PROJECT", "AGE", "TIME", "NOTE"]
     assert [line.split()[0] for line in lines[1:3]] == [str(ids[1]), str(ids[0])]
     assert all("…" in line for line in lines[1:3])
-    assert lines[3].startswith("more: runyard ls --before")
+    assert lines[3].startswith("more: runyard ls --limit 2 --before")
 
 
 def test_colours_are_there_and_can_be_switched_off(shared, submit, cli, terminal) -> None:

@@ -31,9 +31,7 @@ class Stage:
         self.owned: list[list[Claim]] = []
         hello = Hello(site="local", agent="a", node="n", boot_id="b", version="1", total=TOTAL)
         listener = Listener(owned=self.owned.append, answered=self.heard.append)
-        self.talk = Talk(
-            self.yard, self.errands, hello, self.book, self.slots, self.pace, listener, lambda: self.now
-        )
+        self.talk = Talk(self.yard, self.errands, hello, self.book, self.slots, self.pace, listener, lambda: self.now)
 
     def speak(self, after: float = 0.0) -> int:
         """How many syncs the yard has heard after a pass at that time."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from runyard import errors
 from runyard.backends.base import Ending
 from runyard.hosts.base import Result
 from runyard.model.resources import Resources
@@ -101,13 +102,25 @@ class Dialect(abc.ABC):
     template: ClassVar[str]  # the job script's file in templates/
     commands: ClassVar[tuple[str, ...]]  # the programs that must be there
     settings: ClassVar[Mapping[str, str]] = {}  # options of a site that are this dialect's own, with their defaults
-    aliases: ClassVar[Mapping[str, str]]  # short names of options → long ones
+    aliases: ClassVar[Mapping[str, str]]  # other names of options → those used here
     owned: ClassVar[Mapping[str, str]]  # options that runyard gives itself → what to use instead
+    joined: ClassVar[frozenset[str]] = frozenset()  # options whose values add up; of others the last one counts
+    hidden_variables: ClassVar[tuple[str, ...]] = ()  # that would make a client leave out jobs
     arrays_may_have_gaps: ClassVar[bool]
     remembers: ClassVar[bool]  # an acknowledged job survives every crash of the scheduler
 
     @abc.abstractmethod
     def __init__(self, settings: Mapping[str, str]) -> None: ...
+
+    def option_name(self, given: str) -> str:
+        """The one name of an option, however it was written."""
+        plain = given.lstrip("-")
+        return self.aliases.get(plain, plain)
+
+    def check_option(self, name: str, value: str) -> None:
+        """Raises InvalidInput for what runyard gives itself."""
+        if name in self.owned:
+            raise errors.InvalidInput(f"the option {name!r} is runyard's own", self.owned[name])
 
     @abc.abstractmethod
     def submit_command(self, order: Order) -> list[str]:
@@ -135,6 +148,10 @@ class Dialect(abc.ABC):
     def cancel_command(self, natives: Iterable[Native]) -> list[str]: ...
 
     @abc.abstractmethod
+    def parse_cancel(self, result: Result) -> bool:
+        """Whether the scheduler heard it. That a job had gone already is no failure."""
+
+    @abc.abstractmethod
     def explain_command(self, natives: Sequence[Native]) -> list[str]:
         """Everything that the scheduler can say about these."""
 
@@ -151,6 +168,10 @@ class Dialect(abc.ABC):
 
     @abc.abstractmethod
     def version_command(self) -> list[str]: ...
+
+    def ending_of_words(self, said: str) -> Ending | None:
+        """What the scheduler itself wrote into a task's output: a witness where there are no accounts."""
+        return None
 
     def out_pattern(self, order: Order) -> str:
         """Where a task's own output goes, in the scheduler's patterns: what it says before the runner takes over."""
@@ -184,3 +205,16 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             parts.append([number, number])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def by_job(natives: Iterable[Native], separator: str) -> tuple[list[str], dict[str, list[int]]]:
+    """Ids of plain jobs, and the tasks of each array."""
+    plain: set[str] = set()
+    tasks: dict[str, list[int]] = {}
+    for native in natives:
+        job, _, task = native.id.partition(separator)
+        if task:
+            tasks.setdefault(job, []).append(int(task))
+        else:
+            plain.add(job)
+    return sorted(plain), tasks

@@ -6,7 +6,6 @@ Text with `-o` and `-P`, no JSON: `squeue --json` ignores its filters, and `sacc
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -46,6 +45,13 @@ ENDINGS: dict[str, Ending | None] = {
     "NODE_FAIL": "node_lost",
     "BOOT_FAIL": "node_lost",
 }
+WORDS: tuple[tuple[str, Ending], ...] = (
+    (r"oom.?kill|exceeded (job )?memory limit|out of memory", "oom"),
+    (r"DUE TO TIME LIMIT", "timeout"),
+    (r"DUE TO PREEMPTION", "preempted"),
+    (r"DUE TO NODE ?FAIL", "node_lost"),
+    (r"slurmstepd: error: .*CANCELLED AT", "external"),
+)
 STUCK_REASONS = ("launch failed requeued held", "JobHoldMaxRequeue")
 
 LIMITED = re.compile(r"(Assoc|QOS)\w*Submit\w*Limit|MaxSubmitJob")
@@ -70,6 +76,10 @@ class Slurm(Dialect):
     arrays_may_have_gaps = True
     remembers = False  # what came within five seconds of a crash of the controller is lost, and its id given away
     task_pattern = "%a"
+    hidden_variables = (
+        "SQUEUE_ACCOUNT", "SQUEUE_CLUSTERS", "SQUEUE_LICENSES", "SQUEUE_NAMES", "SQUEUE_PARTITION", "SQUEUE_QOS",
+        "SLURM_CLUSTERS", "SLURM_TIME_FORMAT",
+    )  # fmt: skip
     aliases: ClassVar[Mapping[str, str]] = {
         "A": "account", "p": "partition", "q": "qos", "C": "constraint", "w": "nodelist", "x": "exclude",
         "L": "licenses", "M": "clusters", "N": "nodes", "n": "ntasks", "G": "gpus", "t": "time", "J": "job-name",
@@ -103,6 +113,9 @@ class Slurm(Dialect):
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """There is nothing to set."""
+
+    def option_name(self, given: str) -> str:
+        return super().option_name(given).replace("_", "-")
 
     # --- submitting ---------------------------------------------------------------------------------------------
 
@@ -170,16 +183,11 @@ class Slurm(Dialect):
 
     def cancel_command(self, natives: Iterable[Native]) -> list[str]:
         """`12_[1-16,18]`: one word per array, however many tasks it has."""
-        tasks: dict[str, list[int]] = defaultdict(list)
-        plain = set()
-        for native in natives:
-            job, _, task = native.id.partition("_")
-            if task:
-                tasks[job].append(int(task))
-            else:
-                plain.add(job)
-        arrays = [f"{job}_[{dialect.ranges(numbers)}]" for job, numbers in tasks.items()]
-        return ["scancel", *sorted(plain), *sorted(arrays)]
+        plain, tasks = dialect.by_job(natives, "_")
+        return ["scancel", *plain, *(f"{job}_[{dialect.ranges(numbers)}]" for job, numbers in tasks.items())]
+
+    def parse_cancel(self, result: Result) -> bool:
+        return result.code is not None and not UNSURE.search(dialect.one_line(result.stderr))
 
     def explain_command(self, natives: Sequence[Native]) -> list[str]:
         """scontrol takes one job."""
@@ -215,6 +223,9 @@ class Slurm(Dialect):
 
     def version_command(self) -> list[str]:
         return ["sbatch", "--version"]
+
+    def ending_of_words(self, said: str) -> Ending | None:
+        return next((ending for pattern, ending in WORDS if re.search(pattern, said, re.IGNORECASE)), None)
 
 
 def _gres(order: Order) -> str:

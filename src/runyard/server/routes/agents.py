@@ -73,7 +73,7 @@ async def put_file(call: Call) -> Response:
     data = await call.bytes(LARGEST_PIECE)
     key = AttemptKey(run=call["run"], attempt=call["attempt"])
     owner = (call.caller, call["site"], call["agent"], call["incarnation"])
-    held = await call.service.read(call.service.yard.append, *owner, key, call["file"], call["offset"], data)
+    held = await call.service.write(call.service.yard.append, *owner, key, call["file"], call["offset"], data)
     return answer({"size": held})
 
 

@@ -28,13 +28,13 @@ async def put_blob(call: Call) -> Response:
     blobs, digest = call.service.yard.blobs, call["digest"]
     if await call.service.read(blobs.has, digest):
         return answer({"digest": digest, "size": (await call.service.read(blobs.path(digest).stat)).st_size})
-    writer = await call.service.read(blobs.writer, digest)
+    writer = await call.service.write(blobs.writer, digest)
     try:
         size = await _write_all(call, writer)
     except BaseException:
         writer.discard()
         raise
-    await call.service.read(writer.commit)
+    await call.service.write(writer.commit)
     return answer({"digest": digest, "size": size}, 201)
 
 
@@ -44,9 +44,9 @@ async def _write_all(call: Call, writer: BlobWriter) -> int:
         size += len(chunk)
         gathered += chunk
         if len(gathered) >= WRITTEN_AT_ONCE:
-            await call.service.read(writer.write, bytes(gathered))
+            await call.service.write(writer.write, bytes(gathered))
             gathered.clear()
-    await call.service.read(writer.write, bytes(gathered))
+    await call.service.write(writer.write, bytes(gathered))
     return size
 
 

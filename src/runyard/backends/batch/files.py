@@ -1,0 +1,110 @@
+"""What a batch site keeps on disk, through a host: manifests, acknowledgements, and the traces of jobs.
+
+    <site directory>/batches/<batch>/manifest.json    index → attempt directory; there before anything is submitted
+                                     job.sh           the very script that was submitted
+                                     accepted         what the scheduler acknowledged, where it never forgets
+                                     <name>.<task>.out   what a task said before its runner took over
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from runyard import runner
+from runyard.backends.base import Job, Stop
+from runyard.backends.batch.dialect import Unanswered, one_line
+from runyard.hosts.base import Host
+from runyard.model.wire import AttemptKey
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """What a job's directory shows. Ages are seconds by the clock of the host."""
+
+    started: bool = False
+    recorded: bool = False  # its exit record is there
+    quiet: float | None = None  # since its runner was last heard; None: never
+    entered: float | None = None  # since its batch was last handed over; None: it never was
+    accepted: bool = False  # the scheduler has acknowledged it
+    words: str = ""  # what the native job said by itself
+
+
+class Files:
+    def __init__(self, host: Host, directory: str, python: str) -> None:
+        self._host, self._directory, self._python = host, directory, python
+        self._program = resources.files(__package__).joinpath("far.py").read_text(encoding="utf-8")
+        self._has_runner = False
+
+    def batch_directory(self, batch: str) -> str:
+        return f"{self._directory}/batches/{batch}"
+
+    @property
+    def runner_directory(self) -> str:
+        return f"{self._directory}/runner-{runner.digest()}"
+
+    def install_runner(self) -> None:
+        """Raises OSError."""
+        if not self._has_runner:
+            self._host.put(self.runner_directory, runner.files())
+            self._has_runner = True
+
+    def enter(self, batch: str, jobs: Sequence[Job], script: str, *, again: bool = False) -> list[Trace | None]:
+        """Put these into the manifest; those that were there already come with a trace. Raises Unanswered."""
+        told = self._ask(
+            "enter", directory=self.batch_directory(batch), batch=batch, jobs=[_about(job) for job in jobs],
+            script=script, again=again,
+        )  # fmt: skip
+        return [None if found is None else _trace(found) for found in told]
+
+    def look(self, jobs: Sequence[Job], outs: Mapping[AttemptKey, Sequence[str]]) -> dict[AttemptKey, Trace]:
+        """`outs` names the files that the native output of a job may be in. Raises Unanswered."""
+        asked = [
+            {**_about(job), "batch": self.batch_directory(job.batch), "outs": outs.get(job.key, ())} for job in jobs
+        ]
+        found = self._ask("look", jobs=asked) if asked else []
+        return {job.key: _trace(told) for job, told in zip(jobs, found, strict=True)}
+
+    def accept(self, batch: str, native_id: str, indexes: Sequence[int]) -> None:
+        """Raises Unanswered."""
+        self._ask("accept", directory=self.batch_directory(batch), id=native_id, indexes=list(indexes))
+
+    def fence(self, stops: Sequence[Stop], *, record: bool = True) -> list[bool | None]:
+        """Tell these to stop. True: it had not begun, and never will; `record`: it gets an exit record that says so.
+        None: it could not be told. Raises Unanswered."""
+        told: list[bool | None] = self._ask("fence", stops=[_wish(stop, record) for stop in stops])
+        return told
+
+    def _ask(self, verb: str, **request: Any) -> Any:
+        asked = json.dumps({"do": verb, **request}).encode()
+        result = self._host.run([self._python, "-I", "-S", "-c", self._program], timeout=TIMEOUT_S, input=asked)
+        try:
+            answer = json.loads(result.stdout)
+        except ValueError:
+            raise Unanswered(one_line(result.stderr) or f"{self._python} ended with {result.code}") from None
+        if "problem" in answer:
+            raise Unanswered(answer["problem"])
+        return answer["answer"]
+
+
+def _about(job: Job) -> dict[str, Any]:
+    return {"directory": job.directory, "index": job.index}
+
+
+def _trace(found: dict[str, Any]) -> Trace:
+    words = " ".join(" ".join(text.split()) for text in found.pop("words"))
+    return Trace(**found, words=words.strip())
+
+
+def _wish(stop: Stop, recorded: bool) -> dict[str, Any]:
+    record = {
+        "state": "ended", "beat": 1, "ending": "stopped", "stop_reason": stop.reason, "exit_code": None,
+        "signal": None, "message": "it was stopped before it began", "tree_gone": True, "leftovers": 0, "sizes": {},
+    }  # fmt: skip
+    control = {"stop": {"reason": stop.reason, "grace": stop.grace}}
+    return {"directory": stop.job.directory, "control": control, "record": record if recorded else None}

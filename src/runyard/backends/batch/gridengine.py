@@ -1,0 +1,347 @@
+"""Grid Engine's dialect: qsub, qstat, qacct, qdel, qconf. Seen with 8.1.9.
+
+qstat is read as XML, because its text cuts names after ten characters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+from xml.etree import ElementTree
+
+from runyard import errors
+from runyard.backends.base import Ending
+from runyard.backends.batch import dialect
+from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
+from runyard.hosts.base import Result
+from runyard.model import native_units, units
+from runyard.model.native_units import Writing
+
+# What the word `failed` of an account begins with, see sge_status(5). Others say nothing about whose fault it was.
+FAILURES: dict[int, Ending] = {
+    **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 10, 11), "launch"),  # on the way to the job: spool, prolog, …
+    **dict.fromkeys((18, 19, 20, 21), "node_lost"),  # the shepherd was killed, or the host knows of no such job
+    **dict.fromkeys((24, 25), "node_lost"),  # taken away to be rescheduled
+    **dict.fromkeys((26, 27, 28, 29), "launch"),  # its output file, its shell, its directory
+    **dict.fromkeys((31, 32, 33, 34, 35, 36, 38), "launch"),
+    37: "timeout",  # a limit that the qmaster enforced: of time, unless the memory says otherwise
+}
+LIMIT_ENFORCED = 37
+AFTER_JOB = 100  # it died by a signal
+
+LIMITED = re.compile(r"only \d+ jobs are allowed", re.IGNORECASE)
+UNSURE = re.compile(
+    r"unable to (send message|contact) to? ?qmaster|got no connection|can't resolve|timeout|timed out|commlib error"
+    r"|got send error|got read error|unable to initialize environment",
+    re.IGNORECASE,
+)
+NO_ACCOUNTS = re.compile(r"accounting.*No such file|can't open accounting|no jobs running since startup", re.IGNORECASE)
+NOT_FOUND = re.compile(r"job (name|id|number)?.*not found", re.IGNORECASE)
+DEFAULT_MEMORY = "mem_free"  # every cell has it
+VIRTUAL_MEMORY = frozenset({"h_vmem", "s_vmem", "h_data", "s_data"})
+RULER = re.compile(r"^={20,}\s*$", re.MULTILINE)
+SIGKILL_STATUS = 128 + 9
+
+
+class GridEngine(Dialect):
+    title = "Grid Engine"
+    template = "gridengine.sh"
+    commands = ("qsub", "qstat", "qdel")
+    settings: ClassVar[Mapping[str, str]] = {
+        "memory_resource": DEFAULT_MEMORY,  # what --memory asks for
+        "gpu_memory_resource": "",  # the same for runs with GPUs; empty: as above, but never a limit of virtual memory
+        "gpu_resource": "gpu",
+        "parallel_environment": "smp",
+    }
+    arrays_may_have_gaps = False
+    remembers = True
+    task_pattern = "$TASK_ID"
+    joined = frozenset({"l"})
+    aliases: ClassVar[Mapping[str, str]] = {
+        "queue": "q", "project": "P", "account": "A", "priority": "p", "resource": "l", "resources": "l",
+        "parallel-environment": "pe", "reservation": "R", "advance-reservation": "ar", "mail": "M", "mail-type": "m",
+    }  # fmt: skip
+    owned: ClassVar[Mapping[str, str]] = {
+        "N": "runyard finds its jobs by their names; name the run with --name",
+        "t": "runyard makes the arrays itself; submit several runs",
+        "tc": "use --option array_limit=N",
+        "o": "logs are runyard's; see runyard logs",
+        "e": "logs are runyard's; see runyard logs",
+        "j": "logs are runyard's; see runyard logs",
+        "i": "a run has no standard input",
+        "wd": "use --cwd",
+        "cwd": "use --cwd",
+        "pe": "use --cpus, and the site's parallel_environment",
+        "r": "runyard retries by itself; use --retry",
+        "v": "use --env",
+        "V": "use --env",
+        "S": "the job script is runyard's own",
+        "b": "the job script is runyard's own",
+        "shell": "the job script is runyard's own",
+        "hold_jid": "use --after",
+        "hold_jid_ad": "use --after",
+        "sync": "use --wait",
+        "terse": "runyard reads the answer",
+        "verify": "use --dry-run",
+        "h_rt": "use --time",
+        "s_rt": "use --time",
+    }
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = {**self.settings, **settings}
+
+    def check_option(self, name: str, value: str) -> None:
+        super().check_option(name, value)
+        for request in value.split(",") if name == "l" else ():
+            super().check_option(request.partition("=")[0], "")
+
+    # --- submitting ---------------------------------------------------------------------------------------------
+
+    def submit_command(self, order: Order) -> list[str]:
+        words = ["qsub", "-terse", "-N", order.name, "-S", "/bin/sh", "-r", "n", "-j", "y"]
+        words += ["-o", self.out_pattern(order), "-wd", order.directory]
+        if order.is_array:
+            words += ["-t", f"{order.tasks[0]}-{order.tasks[-1]}"]
+            words += ["-tc", str(order.at_once)] if order.at_once else []
+        if order.resources.cpus > 1:
+            words += ["-pe", self._settings["parallel_environment"], str(order.resources.cpus)]
+        words += ["-l", ",".join(asked)] if (asked := self._requests(order)) else []
+        for name, value in order.options.items():
+            words += [f"-{name}", value] if value else [f"-{name}"]
+        return [*words, order.script, *order.arguments]
+
+    def _requests(self, order: Order) -> list[str]:
+        wanted, asked = order.resources, []
+        if wanted.time:
+            asked.append(f"h_rt={wanted.time + order.time_margin}")
+        if wanted.memory:
+            asked.append(self._memory(order, wanted.memory))
+        if wanted.gpus:
+            asked += self._gpus(order)
+        return asked
+
+    def _memory(self, order: Order, size: int) -> str:
+        name = self._settings["memory_resource"]
+        if order.resources.gpus:
+            # CUDA reserves address space by the terabyte: a limit on it kills every GPU run at its start.
+            safe = DEFAULT_MEMORY if name in VIRTUAL_MEMORY else name
+            name = self._settings["gpu_memory_resource"] or safe
+        slots = order.resources.cpus if name in order.facts.per_slot else 1
+        return f"{name}={native_units.whole_megabytes(-(-size // slots))}M"
+
+    def _gpus(self, order: Order) -> list[str]:
+        wanted, name = order.resources, self._settings["gpu_resource"]
+        if wanted.gpu_memory or wanted.gpu_type:
+            if "l" in order.options:
+                return []  # a rule of the site knows the words for it
+            raise errors.InvalidInput(
+                "Grid Engine has no common word for the type of a GPU",
+                "give the site a rule, such as --option rules='gpu_type=a100 => resource=gpu_a100={gpus}'",
+            )
+        slots = wanted.cpus if name in order.facts.per_slot else 1
+        if wanted.gpus % slots:
+            raise errors.InvalidInput(
+                f"this cluster counts {name} per slot: {wanted.gpus} GPUs cannot be shared by {slots} cpus",
+                f"ask for 1 cpu, or for a number of GPUs that {slots} divides",
+            )
+        return [f"{name}={wanted.gpus // slots}"]
+
+    def parse_submit(self, result: Result) -> Answer:
+        said = dialect.one_line(result.stderr).replace("; Exiting.", "")
+        if result.ok:
+            match = re.match(rb"(\d+)(\.[\d:-]+)?\s*$", result.stdout)
+            if match:
+                return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
+            return Answer(reply=Reply.UNSURE, text=f"qsub said {result.stdout[:200]!r}")
+        if result.code is None or UNSURE.search(said) or not said:
+            return Answer(reply=Reply.UNSURE, text=said or f"qsub ended with {result.code}")
+        reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
+        return Answer(reply=reply, text=said.removeprefix("Unable to run job: "))
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def queue_command(self, user: str) -> list[str]:
+        """By queue, because a queue tells whether its host still answers; without those that are empty."""
+        return ["qstat", "-f", "-ne", "-xml", "-u", user]
+
+    def parse_queue(self, result: Result) -> list[Native]:
+        if not result.ok:
+            raise Unanswered(dialect.first_line(result.stderr) or f"qstat ended with {result.code}")
+        try:
+            root = ElementTree.fromstring(result.stdout)
+        except ElementTree.ParseError as error:
+            raise Unanswered(f"qstat said {result.stdout[:100]!r}: {error}") from None
+        found = []
+        for queue in root.iter("Queue-List"):
+            silent = "u" in (queue.findtext("state") or "")
+            node = (queue.findtext("name") or "").partition("@")[2]
+            found += [native for job in queue.iter("job_list") for native in _natives(job, node, silent)]
+        return found + [native for job in root.iterfind("job_info/job_list") for native in _natives(job, "", False)]
+
+    def accounting_command(self, user: str, names: Iterable[str]) -> list[str]:
+        """It takes one pattern: what all the names begin with."""
+        wanted = sorted(names)
+        pattern = wanted[0] if len(wanted) == 1 else os.path.commonprefix(wanted) + "*"
+        return ["qacct", "-o", user, "-j", pattern]
+
+    def parse_accounting(self, result: Result) -> list[Native] | None:
+        said = dialect.one_line(result.stderr + b"\n" + result.stdout[:300])
+        if not result.ok:
+            if NO_ACCOUNTS.search(said):
+                return None
+            if NOT_FOUND.search(said):
+                return []
+            raise Unanswered(said or f"qacct ended with {result.code}")
+        blocks = RULER.split(result.stdout.decode(errors="replace"))
+        return [_account(dict(_pairs(block))) for block in blocks if block.strip()]
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def cancel_command(self, natives: Iterable[Native]) -> list[str]:
+        """`12.3-9`: a word per run of tasks, since a comma would begin another job."""
+        plain, tasks = dialect.by_job(natives, ".")
+        arrays = [f"{job}.{part}" for job, numbers in tasks.items() for part in dialect.ranges(numbers).split(",")]
+        return ["qdel", *plain, *arrays]
+
+    def parse_cancel(self, result: Result) -> bool:
+        return result.code is not None and not UNSURE.search(dialect.one_line(result.stderr + result.stdout))
+
+    def explain_command(self, natives: Sequence[Native]) -> list[str]:
+        return ["qstat", "-j", ",".join(sorted({native.id.partition(".")[0] for native in natives}))]
+
+    def parse_explain(self, result: Result) -> dict[str, str]:
+        """`error reason  3:` is about task 3; a job that is no array is told as task 1."""
+        found: dict[str, str] = {}
+        for block in RULER.split(result.stdout.decode(errors="replace")):
+            number = re.search(r"^job_number:\s*(\d+)", block, re.MULTILINE)
+            if number is None:
+                continue
+            is_array = "job-array tasks:" in block
+            for task, text in re.findall(r"^error reason\s+(\d+):\s*(.*)$", block, re.MULTILINE):
+                found[f"{number[1]}.{task}" if is_array else number[1]] = _without_stamp(text)
+            waits = re.search(r"^scheduling info:\s*(.*(?:\n[ \t]+.*)*)", block, re.MULTILINE)
+            if waits:
+                found.setdefault(number[1], "; ".join(line.strip() for line in waits[1].splitlines()[:5]))
+        return found
+
+    def fact_commands(self, user: str) -> list[list[str]]:
+        return [["qconf", "-sconf"], ["qconf", "-sc"]]
+
+    def parse_facts(self, results: Sequence[Result]) -> Facts:
+        config, complexes = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
+        limits = dict(re.findall(r"^(max_\w+)\s+(\d+)", config, re.MULTILINE))
+        rows = [line.split() for line in complexes.splitlines() if not line.startswith("#")]
+        return Facts(
+            array_size=int(limits.get("max_aj_tasks", 0)) or 75000,
+            job_limit=int(limits.get("max_u_jobs", 0)) or None,
+            per_slot=frozenset(row[0] for row in rows if len(row) == 8 and row[5] == "YES"),
+        )
+
+    def version_command(self) -> list[str]:
+        return ["qstat", "-help"]
+
+
+def _natives(job: ElementTree.Element, node: str, silent: bool) -> Iterable[Native]:
+    number, name, word = (job.findtext(tag) or "" for tag in ("JB_job_number", "JB_name", "state"))
+    if not number.isdigit() or not name:
+        raise Unanswered("qstat told of a job without number or name")
+    stage = _stage(word)
+    for task in _tasks(job.findtext("tasks") or ""):
+        yield Native(
+            name=name,
+            task=task or 1,
+            id=f"{number}.{task}" if task else number,
+            stage=stage,
+            word=word,
+            why=_why(word),
+            node=node,
+            node_is_silent=silent,
+        )
+
+
+def _stage(word: str) -> Stage:
+    """States are letters, each with a meaning of its own: `hRq`, `dr`, `Eqw`."""
+    if "E" in word:
+        return Stage.STUCK
+    if set(word) & set("rtsSTdN"):
+        return Stage.RUNNING
+    if set(word) & set("qwhR"):
+        return Stage.WAITING
+    return Stage.UNCLEAR
+
+
+def _why(word: str) -> str:
+    for letters, meaning in (("sST", "suspended"), ("d", "being deleted"), ("R", "rescheduled"), ("h", "held")):
+        if set(word) & set(letters):
+            return f"{meaning} ({word})"
+    return word
+
+
+def _tasks(text: str) -> list[int | None]:
+    """`3,4,8-16:2`; without any, the job is no array."""
+    found: list[int | None] = []
+    for part in filter(None, text.split(",")):
+        first, last, step = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip()).groups()  # type: ignore[union-attr]
+        found += range(int(first), int(last or first) + 1, int(step or 1))
+    return found or [None]
+
+
+def _pairs(block: str) -> Iterable[tuple[str, str]]:
+    for line in block.strip().splitlines():
+        name, _, value = line.strip().partition(" ")
+        yield name, value.strip()
+
+
+def _account(said: Mapping[str, str]) -> Native:
+    task = said.get("taskid", "undefined")
+    number = said.get("jobnumber", "")
+    failed = int(re.match(r"\d*", said.get("failed", ""))[0] or 0)  # type: ignore[index]
+    status = int(re.match(r"\d*", said.get("exit_status", ""))[0] or 0)  # type: ignore[index]
+    return Native(
+        name=said.get("jobname", ""),
+        task=int(task) if task.isdigit() else 1,
+        id=f"{number}.{task}" if task.isdigit() else number,
+        stage=Stage.OVER,
+        word=f"failed {said['failed']}" if failed else "finished",
+        node=said.get("hostname", ""),
+        ending=_ending(failed, status, said),
+        numbers=_numbers(status, said),
+    )
+
+
+def _ending(failed: int, status: int, said: Mapping[str, str]) -> Ending | None:
+    if failed == LIMIT_ENFORCED and _is_over_memory(said):
+        return "oom"
+    if failed == AFTER_JOB and status == SIGKILL_STATUS:
+        return "external"  # nobody but qdel and people with a shell on the node sends this signal to a runner
+    return FAILURES.get(failed)
+
+
+def _is_over_memory(said: Mapping[str, str]) -> bool:
+    limit = re.search(r"h_vmem=([\d.]+[KMGTkmgt]?)", said.get("category", ""))
+    used = re.match(r"([\d.]+)\s*([KMGT]?)B?$", said.get("maxvmem", ""))
+    if limit is None or used is None:
+        return False
+    try:
+        allowed = native_units.parse_size(limit[1], Writing.GRIDENGINE) or 0
+        slots = int(said.get("slots", "1"))
+        return units.parse_size(used[1] + used[2]) >= allowed * slots
+    except (errors.InvalidInput, ValueError):
+        return False
+
+
+def _numbers(status: int, said: Mapping[str, str]) -> str:
+    parts = [f"exit status {status}"] if status else []
+    wall = re.match(r"[\d.]+", said.get("ru_wallclock", ""))
+    if wall:
+        parts.append(f"after {units.show_duration(float(wall[0]))}")
+    if said.get("maxvmem", "0.000B") != "0.000B":
+        parts.append(f"at most {said['maxvmem']} of virtual memory")
+    return ", ".join(parts)
+
+
+def _without_stamp(text: str) -> str:
+    """`11/15/2026 05:26:10 [1002:27866]: error: can't chdir` → what is of interest."""
+    return re.sub(r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: (error: )?", "", text).strip()

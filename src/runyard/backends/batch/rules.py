@@ -1,0 +1,93 @@
+"""Rules of a site: what a run asks for, turned into options of its scheduler.
+
+    memory>128000M => gres=gpu:v100l:1 ; memory>192000M and gpus>0 => gres=gpu:p100l:{gpus} partition=big
+
+All rules that hold apply, the later ones over the earlier.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runyard import errors
+from runyard.model import units
+from runyard.model.resources import Resources
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
+}  # fmt: skip
+_READ: dict[str, Callable[[str], Any]] = {
+    "cpus": int,
+    "gpus": int,
+    "memory": units.parse_size,
+    "gpu_memory": units.parse_size,
+    "time": units.parse_duration,
+    "gpu_type": str.lower,
+}
+_CONDITION = re.compile(r"(\w+)\s*(>=|<=|!=|>|<|=)\s*(\S+)")
+_EXAMPLE = "write it like: memory>128G => gres=gpu:v100l:1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    field: str
+    compare: str
+    value: Any
+
+    def holds(self, asked: Resources) -> bool:
+        """What was not asked for meets no condition."""
+        found = getattr(asked, self.field)
+        if found is None:
+            return False
+        return _COMPARE[self.compare](found.lower() if isinstance(found, str) else found, self.value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    conditions: tuple[Condition, ...]
+    options: Mapping[str, str]
+
+    def apply(self, asked: Resources) -> dict[str, str]:
+        if not all(condition.holds(asked) for condition in self.conditions):
+            return {}
+        numbers = {"{gpus}": str(asked.gpus), "{cpus}": str(asked.cpus)}
+        return {name: _filled(value, numbers) for name, value in self.options.items()}
+
+
+def parse(text: str) -> tuple[Rule, ...]:
+    """Raises InvalidInput."""
+    return tuple(_rule(line) for line in re.split(r"[;\n]", text) if line.strip())
+
+
+def _rule(line: str) -> Rule:
+    conditions, arrow, options = line.partition("=>")
+    pairs = [pair.partition("=") for pair in shlex.split(options)]
+    if not arrow or not pairs or not all(name for name, _, _ in pairs):
+        raise errors.InvalidInput(f"rules: {line.strip()!r} is not a rule", _EXAMPLE)
+    return Rule(
+        conditions=tuple(_condition(part) for part in conditions.split(" and ")),
+        options={name: value for name, _, value in pairs},
+    )
+
+
+def _condition(text: str) -> Condition:
+    match = _CONDITION.fullmatch(text.strip())
+    if match is None or match[1] not in _READ:
+        known = ", ".join(sorted(_READ))
+        raise errors.InvalidInput(f"rules: {text.strip()!r} is not a condition", f"it may be about {known}; {_EXAMPLE}")
+    try:
+        value = _READ[match[1]](match[3])
+    except ValueError:
+        raise errors.InvalidInput(f"rules: {match[3]!r} is not a number", _EXAMPLE) from None
+    return Condition(field=match[1], compare=match[2], value=value)
+
+
+def _filled(value: str, numbers: Mapping[str, str]) -> str:
+    for name, number in numbers.items():
+        value = value.replace(name, number)
+    return value

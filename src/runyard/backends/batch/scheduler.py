@@ -1,0 +1,81 @@
+"""A dialect on a host: the scheduler as something that can be asked, with patience of our own.
+
+Its clients block for 9 to 49 seconds when a daemon is down, so every command has a time-out here; it is enforced on the
+far side too, where a connection that is cut would leave the command running.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Unanswered, first_line
+from runyard.backends.batch.options import Settings
+from runyard.hosts.base import Host, Result
+
+KILL_AFTER_S = 2
+TIMED_OUT = 124  # timeout(1)
+TRANSFER_S = 10.0  # for the way to the host and back
+ACCOUNTS_PATIENCE = 3  # times the usual time-out: an accounting file may be large
+
+
+class Scheduler:
+    def __init__(self, dialect: Dialect, host: Host, settings: Settings) -> None:
+        self.dialect, self._host, self._settings = dialect, host, settings
+        self._user = ""
+
+    def submit(self, order: Order) -> Answer:
+        """Raises InvalidInput for what this scheduler cannot be asked."""
+        command = self.dialect.submit_command(order)
+        return self.dialect.parse_submit(self.run(command, self._settings.submit_timeout))
+
+    def queue(self) -> list[Native]:
+        """All jobs of the user. Raises Unanswered."""
+        return self.dialect.parse_queue(self.run(self.dialect.queue_command(self.user())))
+
+    def accounts(self, names: Iterable[str]) -> list[Native]:
+        """What is over, of native jobs with these names; nothing where no accounts are kept. Raises Unanswered."""
+        wanted = set(names)
+        if not wanted or not self._settings.accounting:
+            return []
+        command = self.dialect.accounting_command(self.user(), wanted)
+        found = self.dialect.parse_accounting(self.run(command, self._settings.command_timeout * ACCOUNTS_PATIENCE))
+        return [native for native in found or () if native.name in wanted]
+
+    def cancel(self, natives: Sequence[Native]) -> bool:
+        """Whether the scheduler heard it. That some of them had gone already is no failure."""
+        return self.dialect.parse_cancel(self.run(self.dialect.cancel_command(natives)))
+
+    def explain(self, natives: Sequence[Native]) -> dict[str, str]:
+        return self.dialect.parse_explain(self.run(self.dialect.explain_command(natives))) if natives else {}
+
+    def facts(self) -> Facts:
+        """As much as is answered."""
+        try:
+            commands = self.dialect.fact_commands(self.user())
+        except Unanswered:
+            return Facts()
+        return self.dialect.parse_facts([self.run(command) for command in commands])
+
+    def user(self) -> str:
+        """Who we are on the host. Raises Unanswered."""
+        if not self._user:
+            result = self._host.run(["id", "-un"], timeout=self._settings.command_timeout)
+            if not result.ok:
+                raise Unanswered(first_line(result.stderr) or "the host does not answer")
+            self._user = result.stdout.decode().strip()
+        return self._user
+
+    def run(self, command: Sequence[str], patience: float | None = None) -> Result:
+        limit = patience or self._settings.command_timeout
+        result = self._host.run(self._wrapped(command, limit), timeout=limit + KILL_AFTER_S + TRANSFER_S)
+        if result.code == TIMED_OUT:
+            said = f"{command[0]}: no answer within {limit:g} seconds".encode()
+            return dataclasses.replace(result, code=None, stderr=said)
+        return result
+
+    def _wrapped(self, command: Sequence[str], limit: float) -> list[str]:
+        hidden = [word for name in self.dialect.hidden_variables for word in ("-u", name)]
+        timed = ["timeout", "-k", str(KILL_AFTER_S), f"{limit:g}"]
+        program = f"{self._settings.bin}/{command[0]}" if self._settings.bin else command[0]
+        return ["env", *hidden, "LC_ALL=C", *self._settings.client_env, *timed, program, *command[1:]]

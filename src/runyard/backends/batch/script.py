@@ -1,0 +1,29 @@
+"""The job script, from its template."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from importlib import resources
+
+_PLACE = re.compile(r"@(\w+)@")
+
+
+def render(template: str, *, batch: str, directory: str, runner: str, python: str) -> str:
+    values = {
+        "batch": batch,
+        "directory": shlex.quote(directory),
+        "runner": shlex.quote(runner),
+        "python": shlex.quote(python),
+    }
+    return _fill(_fill(_read(template), {"common": _read("common.sh").rstrip("\n")}), values)
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    return _PLACE.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+@functools.cache
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")

@@ -1,0 +1,200 @@
+"""The agent as a daemon, with a real yard: in the same process, and over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard.agent import local
+from runyard.agent.agent import Agent
+from runyard.agent.http import HttpLink
+from runyard.agent.link import Link
+from runyard.model.roles import Role
+from runyard.model.spec import RunSpec
+from runyard.server.embedded import DirectLink
+from runyard.server.serve import serve
+from runyard.settings import Settings
+from runyard.testing.backend_contract import is_alive, until
+from runyard.yard import Yard
+from tests.integration.agent.conftest import dismiss_zygote
+from tests.integration.server.api import Served
+
+MakeLink = Callable[[], Link]
+
+
+class Site:
+    """A yard, and an agent that is started, stopped and started again."""
+
+    def __init__(self, yard: Yard, make_link: MakeLink, home: Path) -> None:
+        self.yard, self._make_link = yard, make_link
+        self.settings = Settings(home=home, cpus=2)
+        self.agent: Agent | None = None
+        self._stop, self._thread = threading.Event(), threading.Thread()
+
+    def start(self) -> Agent:
+        agent = self.agent = local.build(self._make_link(), self.settings)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, args=(agent, self._stop))
+        self._thread.start()
+        return agent
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(30)
+        assert not self._thread.is_alive(), "the agent does not stop"
+
+    def submit(self, command: list[str], **fields: Any) -> int:
+        spec = RunSpec.parse({"command": command, **fields})
+        return self.yard.submit(self.yard.owner(), [spec]).result()[0].id
+
+    def state(self, run: int) -> str:
+        return self.yard.run_states([run])[run]
+
+    def finish(self, run: int) -> dict[str, Any]:
+        until(lambda: self.state(run) in ("succeeded", "failed", "cancelled"), f"the end of run {run}")
+        return self.yard.get_run(run)
+
+    def log(self, run: int) -> bytes:
+        return self.yard.read_log(run, 0, 1 << 20)
+
+    def _serve(self, agent: Agent, stop: threading.Event) -> None:
+        with contextlib.closing(agent):
+            agent.run_forever(stop)
+
+
+@pytest.fixture(params=["direct", "http"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with contextlib.ExitStack() as stack:
+        made = Site(*_yard_and_link(request.param, tmp_path, stack), tmp_path)
+        yield made
+        made.stop()
+        dismiss_zygote(made.settings.site_dir("local"))
+
+
+def _yard_and_link(kind: str, home: Path, stack: contextlib.ExitStack) -> tuple[Yard, MakeLink]:
+    if kind == "direct":
+        yard = Yard.open(Settings(home=home))
+        stack.callback(yard.close)
+        yard.ensure_site("local", "local").result()
+        return yard, lambda: DirectLink(yard, yard.owner())
+    served = Served(home)
+    stack.callback(served.end)
+    agents = served.api.new_token("node", Role.AGENT, "local")
+    return served.yard, lambda: HttpLink(served.api.url, str(agents.token))
+
+
+def test_a_run_ends_with_log_and_outputs(site: Site) -> None:
+    site.start()
+    run = site.submit(["sh", "-c", "echo hello; mkdir $OUTPUT_DIR/d; echo out > $OUTPUT_DIR/d/f; exit 4"])
+    ended = site.finish(run)
+    assert (ended["state"], ended["reason"], ended["exit_code"]) == ("failed", "error", 4)
+    assert site.log(run) == b"hello\n"
+    [output] = site.yard.outputs(run)
+    assert (output["path"], output["size"]) == ("d/f", 4)
+    with site.yard.blobs.open(output["digest"]) as blob:
+        assert blob.read() == b"out\n"
+
+
+def test_many_short_runs(site: Site) -> None:
+    site.start()
+    spec = RunSpec.parse({"command": ["true"]})
+    runs = [one.id for one in site.yard.submit(site.yard.owner(), [spec] * 60).result()]
+    until(lambda: site.yard.counts()["succeeded"] == 60, "all of them")
+    for run in runs:
+        assert [attempt["number"] for attempt in site.yard.get_run(run)["attempts"]] == [1]
+
+
+def test_work_that_comes_later_is_noticed(site: Site) -> None:
+    agent = site.start()
+    first = site.submit(["true"])
+    site.finish(first)
+    until(lambda: agent.next_due() - agent._clock() > 5, "the agent sleeps")
+    site.finish(site.submit(["true"]))
+
+
+def test_a_run_is_cancelled(site: Site, tmp_path: Path) -> None:
+    site.start()
+    run = site.submit(["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 600"])
+    until(lambda: site.state(run) == "running" and (tmp_path / "pid").exists(), "it runs")
+    site.yard.cancel(site.yard.owner(), [run]).result()
+    ended = site.finish(run)
+    assert (ended["state"], ended["reason"]) == ("cancelled", "user")
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_restarted_agent_goes_on(site: Site) -> None:
+    site.start()
+    running = site.submit(["sh", "-c", "echo one; sleep 1; echo two"])
+    until(lambda: site.log(running) == b"one\n", "the first line")
+    site.stop()
+    waiting = site.submit(["echo", "later"])
+    site.start()
+    for run, log in ((running, b"one\ntwo\n"), (waiting, b"later\n")):
+        assert site.finish(run)["state"] == "succeeded"
+        assert site.log(run) == log
+        assert len(site.yard.get_run(run)["attempts"]) == 1
+
+
+def test_a_lively_log_arrives_while_the_run_runs(site: Site) -> None:
+    site.start()
+    run = site.submit(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.3; done; exec sleep 600"])
+    until(lambda: site.log(run) == b"1\n2\n3\n", "all lines")
+    assert site.state(run) in ("starting", "running")
+    site.yard.cancel(site.yard.owner(), [run]).result()
+    site.finish(run)
+
+
+def test_a_newer_agent_of_the_same_name_takes_over(site: Site) -> None:
+    old = site.start()
+    run = site.submit(["sh", "-c", "sleep 1; echo done"])
+    until(lambda: site.state(run) == "running", "it runs")
+    thread = site._thread
+    site.start()
+    thread.join(30)
+    assert old.stale
+    assert site.finish(run)["state"] == "succeeded"
+    assert site.log(run) == b"done\n"
+
+
+def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
+    """The server goes away and comes back at the same address; the run and its log do not care."""
+    settings = Settings(home=tmp_path, port=_free_port(), cpus=2)
+    with _served(settings) as yard:
+        token = yard.create_token(yard.owner(), "node", Role.AGENT, "local").result()["secret"]
+        site = Site(yard, lambda: HttpLink(f"http://127.0.0.1:{settings.port}", token), tmp_path)
+        site.start()
+        run = site.submit(["sh", "-c", "echo one; sleep 1; echo two"])
+        until(lambda: site.log(run) == b"one\n", "the first line")
+    with _served(settings) as site.yard:
+        assert site.finish(run)["state"] == "succeeded"
+        assert site.log(run) == b"one\ntwo\n"
+        site.stop()
+    dismiss_zygote(settings.site_dir("local"))
+
+
+@contextlib.contextmanager
+def _served(settings: Settings) -> Iterator[Yard]:
+    yard, stop, listening = Yard.open(settings), threading.Event(), threading.Event()
+    yard.ensure_site("local", "local").result()
+    options = {"stop": stop, "on_listening": lambda url: listening.set()}
+    thread = threading.Thread(target=serve, args=(yard,), kwargs=options)
+    thread.start()
+    assert listening.wait(30)
+    try:
+        yield yard
+    finally:
+        stop.set()
+        thread.join(30)
+        yard.close()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
