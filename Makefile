@@ -11,10 +11,10 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test labs check format docs bench clean
+.PHONY: help install demo test labs lab-slurm lab-gridengine check format docs bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DEV)  ## make .venv with runyard and everything its tests need
 
@@ -36,6 +36,12 @@ test: install labs check  ## everything: checks, unit, integration and acceptanc
 
 labs:  ## the programs that the tests talk to, by apt-get when root
 	@sh scripts/install-labs
+
+lab-slurm: install labs  ## leave a small Slurm running to try runyard on
+	@$(BIN)/python -m tests.labs slurm
+
+lab-gridengine: install labs  ## leave a small Grid Engine running to try runyard on (root)
+	@$(BIN)/python -m tests.labs gridengine
 
 check: install  ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pwd
 import subprocess
+import sys
+import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +19,10 @@ from tests.labs import daemons
 
 NAME = "runyard-lab"
 PATH = "/usr/local/bin:/usr/bin:/bin"
+NODE_PYTHON = "/usr/bin/python3"
+"""An interpreter that everybody can read, as compute nodes have one."""
+
+_SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +46,15 @@ class Account:
     def run(
         self, command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 60, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        settings = {"env": self.env(env), "cwd": self.home, **self.popen_options(), **options}
+        settings = {"env": self.env(env), "cwd": "/", **self.popen_options(), **options}
         return subprocess.run(
             [str(word) for word in command], capture_output=True, text=True, timeout=timeout, check=False, **settings
         )
+
+    def runyard(self, *words: str) -> tuple[list[str], dict[str, str]]:
+        """The command and the environment by which this account runs the working tree's runyard."""
+        python, env = _python_for(self)
+        return [python, "-m", "runyard", *words], self.env(env)
 
     def own(self, path: Path) -> None:
         if os.geteuid() == 0:
@@ -63,6 +75,18 @@ def submitter() -> Account:
             raise daemons.LabError(f"useradd {NAME}: {made.stderr.strip()}")
         time.sleep(0.05)
     return _account(found)
+
+
+@functools.cache
+def _python_for(account: Account) -> tuple[str, dict[str, str]]:
+    """Root's own interpreter may lie in root's home, where nobody else may look. The system's of the same version can
+    use what is installed beside it."""
+    libraries = {"PYTHONPATH": os.pathsep.join([str(_SOURCE), sysconfig.get_path("purelib")])}
+    for choice in (sys.executable, NODE_PYTHON):
+        with contextlib.suppress(OSError):
+            if account.run([choice, "-c", "import runyard.cli.main"], env=libraries).returncode == 0:
+                return choice, libraries
+    raise daemons.LabError(f"{account.name} can read neither {sys.executable} nor what {NODE_PYTHON} would need")
 
 
 def _look_up(name: str) -> pwd.struct_passwd | None:

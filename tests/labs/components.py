@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -122,6 +123,8 @@ def _gridengine() -> str:
 def _sshd() -> str:
     """Its own way to tell the version came late and is an error of usage before: the client is built with it."""
     _program("sshd")
+    if os.geteuid() != 0 and pwd.getpwuid(os.geteuid()).pw_shell.endswith(("/nologin", "/false")):
+        raise Missing("this account may not log in")
     return _number(_answer("ssh", "-V").removeprefix("OpenSSH_"))
 
 

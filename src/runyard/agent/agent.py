@@ -29,6 +29,7 @@ from runyard.agent.talk import Listener, Talk
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
 from runyard.backends.base import Backend, Notifier
+from runyard.hosts.base import Seen
 from runyard.model.resources import Capacity
 from runyard.model.states import AttemptState
 from runyard.model.wire import Claim, Hello, SyncResponse
@@ -70,6 +71,7 @@ class Agent:
             Listener(owned=self._own, answered=self._hear), clock,
         )  # fmt: skip
         self._finisher = Finisher(link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock)
+        self._seen: dict[str, Seen] = {}
         link.on_news(site, self.wake)
 
     @property
@@ -97,21 +99,26 @@ class Agent:
 
     def tick(self) -> None:
         """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
-        self._errands.collect()
-        if self.stale:
-            return
-        relaying = self._talk.incarnation is not None and self._relay.ready
-        seen = self._watch.look(self._watched(), self._notices(), with_bytes=relaying)
+        for part in (self._see, self._say, self._do):
+            self._errands.collect()
+            if self.stale:
+                return
+            part()
+
+    def _see(self) -> None:
+        """What became of the attempts; whose slots are free now goes to the next at once."""
+        self._seen = self._watch.look(self._watched(), self._notices(), with_bytes=self._may_relay())
         for attempt in self._book.in_phase(Phase.STARTED):
             self._act_on(attempt)
         self._starter.start()
+
+    def _say(self) -> None:
         if self._talk.incarnation is not None:
-            self._relay.relay(self._watched(), seen, self._send, self._relay_failed)
+            self._relay.relay(self._watched(), self._seen, self._send, self._relay_failed)
             self._finisher.advance()
         self._talk.speak()
-        self._errands.collect()
-        if self.stale:
-            return
+
+    def _do(self) -> None:
         self._stops.press()
         self._starter.stage()
         self._starter.start()
@@ -228,6 +235,9 @@ class Agent:
         return self._link.append(
             self.site, self.name, self._talk.incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
         )
+
+    def _may_relay(self) -> bool:
+        return self._talk.incarnation is not None and self._relay.ready
 
     def _relay_failed(self, error: Exception) -> None:
         if isinstance(error, errors.YardUnreachable):

@@ -109,8 +109,8 @@ class Attempt:
 
     def running_report(self, node: str) -> Report:
         return Report(
-            key=self.key, state=AttemptState.RUNNING, node=self.sighting.node or node, granted=self._granted(), started_at=self.started_at,
-            native_id=self.sighting.native_id,
+            key=self.key, state=AttemptState.RUNNING, node=self.sighting.node or node, granted=self._granted(),
+            started_at=self.started_at, native_id=self.sighting.native_id,
         )  # fmt: skip
 
     def end_report(self, node: str) -> Report:

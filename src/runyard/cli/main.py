@@ -30,7 +30,7 @@ YARD = {
     "status": "Say whether the yard runs, and where.",
     "doctor": "Check this machine and this yard.",
     "token": "Show, create, list and revoke tokens.",
-    "site": "List, show, drain and resume sites.",
+    "site": "Add, list, show, change, drain and remove sites.",
     "agent": "Serve a site from this machine.",
 }
 COMMANDS = {**RUNS, **YARD}

@@ -51,6 +51,17 @@ def _put(params: dict[str, Any], name: str, item: Any) -> None:
     place[last] = item
 
 
+def options(words: Iterable[str]) -> dict[str, str]:
+    """Options for a scheduler from `account=lab`, or `exclusive` alone for one without a value."""
+    found = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        if not name:
+            raise errors.InvalidInput(f"--option: {word!r} is not an option", "write it like partition=gpu")
+        found[name.lstrip("-")] = text
+    return found
+
+
 def variables(words: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Environment variables from `KEY=VALUE`, or `KEY` alone for the one set here."""
     found = {}

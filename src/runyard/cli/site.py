@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runyard.cli import output
+from runyard.cli import output, site_changes
 from runyard.client import Client
 from runyard.client.client import quoted
 from runyard.model import units
@@ -18,12 +18,16 @@ Site = Mapping[str, Any]
 @click.group("site", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List, show, drain and resume sites.
+    """Add, list, show, change, drain and remove sites.
 
     A site is a place where runs execute; `local` is this machine. Without a command it lists them.
     """
     if context.invoked_subcommand is None:
         context.invoke(list_sites, quiet=False, as_json=False)
+
+
+for change in (site_changes.add, site_changes.edit, site_changes.remove):
+    command.add_command(change)
 
 
 @command.command("list")

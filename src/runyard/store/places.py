@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from runyard.model.resources import Capacity
 from runyard.store.rows import AnyRow
@@ -63,6 +63,12 @@ def insert_site(connection: Connection, **values: Any) -> None:
 def change_site(connection: Connection, name: str, **values: Any) -> None:
     _forget_landscape(connection)
     connection.execute(update(sites).where(sites.c.name == name).values(**values))
+
+
+def remove_site(connection: Connection, name: str) -> None:
+    _forget_landscape(connection)
+    connection.execute(delete(agents).where(agents.c.site == name))
+    connection.execute(delete(sites).where(sites.c.name == name))
 
 
 def all_agents(connection: Connection, site_name: str | None = None) -> list[AnyRow]:

@@ -64,8 +64,9 @@ def create(connection: Connection, now: float, name: str, role: str, site: str |
         raise errors.InvalidInput(f"role: {role!r} is not known", f"known: {', '.join(Role)}")
     if (role == Role.AGENT) != (site is not None):
         raise errors.InvalidInput("site: an agent's token names its site, and no other token does")
-    if site is not None:
-        spec.name_text(site, "site")
+    if site is not None and places.site(connection, site) is None:
+        fix = f"add it first: `runyard site add {site} --kind local --served-by agent`"
+        raise errors.InvalidInput(f"site: there is no site {site!r}", fix)
     secret = "ry_" + secrets.token_urlsafe(32)
     token_id = _insert(connection, now, name, Role(role), site, secret)
     return {"id": token_id, "name": name, "role": role, "site": site, "secret": secret}

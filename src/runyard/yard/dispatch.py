@@ -13,11 +13,12 @@ from runyard.blobs import AttemptFiles
 from runyard.broker.hints import Hints
 from runyard.model import spec
 from runyard.model.roles import Caller, Role
+from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.store import Store, attempts, places
 from runyard.store.rows import AnyRow
-from runyard.yard import claim, settle
+from runyard.yard import claim, settle, sites
 
 
 class Dispatcher:
@@ -105,7 +106,7 @@ def _register(connection: Connection, now: float, caller: Caller, hello: Hello) 
     if places.site(connection, hello.site) is None:
         if caller.role != Role.ADMIN:
             raise errors.NotFound(f"there is no site {hello.site!r}", "an administrator's agent creates it")
-        add_site(connection, now, hello.site, "local")
+        sites.add(connection, now, hello.site, SiteSpec(served_by=AGENT))
     total = json.dumps(hello.total.to_json())
     facts = {
         "node": hello.node, "boot_id": hello.boot_id, "version": hello.version, "total": total, "free": total,
@@ -117,10 +118,6 @@ def _register(connection: Connection, now: float, caller: Caller, hello: Hello) 
         return 1
     places.change_agent(connection, hello.site, hello.agent, incarnation=row.incarnation + 1, **facts)
     return int(row.incarnation) + 1
-
-
-def add_site(connection: Connection, now: float, name: str, kind: str) -> None:
-    places.insert_site(connection, name=name, kind=kind, config="{}", drained=0, explicit=0, note="", created_at=now)
 
 
 def _fenced(connection: Connection, site: str, agent: str, incarnation: int) -> AnyRow:

@@ -95,19 +95,6 @@ def output_view(row: AnyRow) -> dict[str, Any]:
     return {"path": row.path, "size": row.size, "digest": row.digest, "mode": row.mode, "attempt": row.attempt}
 
 
-def site_view(row: AnyRow, agents: list[dict[str, Any]], running: int) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "kind": row.kind,
-        "drained": bool(row.drained),
-        "explicit": bool(row.explicit),
-        "note": row.note,
-        "created_at": iso(row.created_at),
-        "agents": agents,
-        "active_runs": running,
-    }
-
-
 def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
     return {
         "site": row.site,

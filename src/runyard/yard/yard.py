@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,16 +21,18 @@ from runyard import __version__, errors, home
 from runyard.blobs import AttemptFiles, Blobs
 from runyard.broker.hints import Hints
 from runyard.model.roles import Caller, Role
+from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings
 from runyard.store import Store, attempts, counters, open_store, places, queue, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import access, dispatch, reaper, submit, views, wishes
+from runyard.yard import access, dispatch, reaper, sites, submit, views, wishes
 from runyard.yard.logs import LogView
 from runyard.yard.submit import Submitted
 from runyard.yard.views import RunFilter
 
+SITES_CHANGED = "sites"  # the hint for whoever serves sites from this process
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
 Wish = Callable[[Connection, float, Caller, AnyRow], None]
 
@@ -195,42 +197,53 @@ class Yard:
 
     def site(self, name: str) -> dict[str, Any]:
         with self.store.read() as connection:
-            row = _site(connection, name)
+            shown = self._site_view(connection, sites.get(connection, name))
             active = runs.list_page(connection, site=name, states=("starting", "running"), limit=1000)
-            return {
-                **self._site_view(connection, row),
-                "runs": [views.run_view(run, []) for run in active],
-            }
-
-    def _site_view(self, connection: Connection, row: AnyRow) -> dict[str, Any]:
-        now = self.store.now()
-        found = [views.agent_view(a, now, self.settings.lease) for a in places.all_agents(connection, row.name)]
-        return views.site_view(row, found, attempts.alive_of_site(connection, row.name))
+            return {**shown, "runs": [views.run_view(run, []) for run in active]}
 
     def agents(self) -> list[dict[str, Any]]:
         now = self.store.now()
         with self.store.read() as connection:
             return [views.agent_view(row, now, self.settings.lease) for row in places.all_agents(connection)]
 
-    def ensure_site(self, name: str, kind: str, *, explicit: bool = False, note: str = "") -> Future[None]:
-        """A site exists with these properties; drained stays as it is."""
+    def ensure_site(self, name: str, kind: str, *, explicit: bool = False, note: str = "") -> Future[dict[str, Any]]:
+        return self._change_site(
+            name, lambda connection, now: sites.ensure(connection, now, name, kind, explicit=explicit, note=note)
+        )
 
-        def work(connection: Connection) -> None:
-            if places.site(connection, name) is None:
-                dispatch.add_site(connection, self.store.now(), name, kind)
-            places.change_site(connection, name, kind=kind, explicit=int(explicit), note=note)
+    def add_site(self, caller: Caller, name: str, described: SiteSpec) -> Future[dict[str, Any]]:
+        return self._change_site(name, lambda connection, now: sites.add(connection, now, name, described))
 
-        return self.store.write(work)
+    def edit_site(self, caller: Caller, name: str, changes: Mapping[str, Any]) -> Future[dict[str, Any]]:
+        return self._change_site(name, lambda connection, _: sites.edit(connection, name, changes))
 
     def drain(self, caller: Caller, name: str, drained: bool) -> Future[dict[str, Any]]:
         """A drained site starts nothing new; what runs there goes on."""
 
-        def work(connection: Connection) -> dict[str, Any]:
-            _site(connection, name)
+        def change(connection: Connection, _: float) -> None:
+            sites.get(connection, name)
             places.change_site(connection, name, drained=int(drained))
-            return self._site_view(connection, _site(connection, name))
 
-        return self.store.write(work, lambda _: self.hints.ring(f"site:{name}"))
+        return self._change_site(name, change)
+
+    def remove_site(self, caller: Caller, name: str) -> Future[None]:
+        return self.store.write(
+            lambda connection: sites.remove(connection, name), lambda _: self.hints.ring(SITES_CHANGED)
+        )
+
+    def _change_site(self, name: str, change: Callable[[Connection, float], None]) -> Future[dict[str, Any]]:
+        def work(connection: Connection) -> dict[str, Any]:
+            change(connection, self.store.now())
+            return self._site_view(connection, sites.get(connection, name))
+
+        def then(_: dict[str, Any]) -> None:
+            self.hints.ring(f"site:{name}")
+            self.hints.ring(SITES_CHANGED)
+
+        return self.store.write(work, then)
+
+    def _site_view(self, connection: Connection, row: AnyRow) -> dict[str, Any]:
+        return sites.view(connection, row, self.store.now(), self.settings.lease)
 
     def hello(self, caller: Caller, hello: Hello) -> Future[tuple[int, list[Claim]]]:
         return self._dispatcher.hello(caller, hello)
@@ -318,11 +331,4 @@ def _run(connection: Connection, run_id: int) -> AnyRow:
     row = runs.get(connection, run_id)
     if row is None:
         raise wishes.no_run(run_id)
-    return row
-
-
-def _site(connection: Connection, name: str) -> AnyRow:
-    row = places.site(connection, name)
-    if row is None:
-        raise errors.NotFound(f"there is no site {name!r}", "list them with `runyard site list`")
     return row

@@ -94,7 +94,7 @@ def test_jobs_go_on_while_the_controller_restarts(plain: SlurmLab, kill9: bool) 
     [
         (SlurmLab.stop_controller, SlurmLab.start_controller),
         (SlurmLab.hang_controller, SlurmLab.resume_controller),
-        (SlurmLab.stop_munge, SlurmLab.start_munge),
+        (SlurmLab.kill_munge, SlurmLab.start_munge),
     ],
 )
 def test_clients_wait_long_when_nobody_answers(
@@ -184,3 +184,9 @@ def test_urgent_jobs_displace_others(slurm_lab: GetLab, mode: str, state: str) -
     urgent = lab.submit("-p", "urgent", "-N3", "--exclusive", wrap="sleep 600")
     assert lab.wait_job(victim, state)
     assert lab.wait_job(urgent, "RUNNING")
+
+
+def test_the_normal_user_can_run_this_runyard(plain: SlurmLab) -> None:
+    command, env = plain.user.runyard("--version")
+    done = plain.user.run(command, env=env)
+    assert done.stdout.startswith("runyard ")

@@ -24,7 +24,7 @@ for node in lab.nodes:
 GRID_ENGINE = """
 from tests.labs.gridengine import GridEngineLab
 lab = GridEngineLab().__enter__()
-lab.wait_state(lab.submit("-b", "y", "sleep 600"), "r")
+lab.wait_state(lab.submit("-cwd", "-b", "y", "sleep", "600"), "r")
 """
 TELL = "print(lab.root, flush=True); import sys; sys.stdin.read()"
 

@@ -6,6 +6,7 @@ import pytest
 
 from runyard import errors
 from runyard.model.roles import Caller, Role
+from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, running
 
@@ -145,6 +146,9 @@ def test_tokens_are_known_by_their_digest_alone(driver: Driver) -> None:
 
 
 def test_an_agents_token_serves_its_site_alone(driver: Driver) -> None:
+    with pytest.raises(errors.InvalidInput, match="there is no site 'elsewhere'"):
+        driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
+    driver.yard.add_site(driver.admin, "elsewhere", SiteSpec(served_by="agent")).result()
     token = driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
     driver.admin = driver.yard.authenticate(token["secret"])
     with pytest.raises(errors.Forbidden, match="may not serve site 'local'"):

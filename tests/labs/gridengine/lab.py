@@ -7,6 +7,7 @@ has this machine's network, for clients to reach it, but a hosts file of its own
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from pathlib import Path
 from typing import Self
@@ -32,6 +33,7 @@ class GridEngineLab(Cluster):
         self.env = self._client_env()
         self._head = Daemons(self.logs, inside=["unshare", "--mount"], leftovers=[self.root])
         self.network: Network = Network(self.root, self.nodes)
+        self._disturbed = False  # since the last tidy
 
     def start(self) -> Self:
         self._make_head()
@@ -82,7 +84,8 @@ class GridEngineLab(Cluster):
     # Faults, and their repair
 
     def kill_execd(self, node: str) -> None:
-        """The jobs of the host go on."""
+        """The jobs of the host go on. After its return, their ends are noticed up to a minute late."""
+        self._disturbed = True
         self.network.machines[node].daemons.kill("execd")
 
     def start_execd(self, node: str) -> None:
@@ -94,7 +97,13 @@ class GridEngineLab(Cluster):
         self.start_execd(node)
         self.wait_nodes(node)
 
+    def node_power_off(self, node: str) -> None:
+        self._disturbed = True
+        super().node_power_off(node)
+
     def stop_qmaster(self, *, kill9: bool = False) -> None:
+        """Jobs go on. After its return, execution hosts speak to it again only half a minute later."""
+        self._disturbed = True
         end = self._head.kill if kill9 else self._head.stop
         end("qmaster")
 
@@ -114,10 +123,11 @@ class GridEngineLab(Cluster):
     def tidy(self) -> None:
         if "qmaster" not in self._head.pids():
             self.start_qmaster()
-        for node in self.nodes:
-            self._revive(node)
         if self.admin("qstat", "-u", "*"):
-            self.admin("qdel", "-f", "-u", "*")
+            self.admin("qdel", *(["-f"] if self._disturbed else []), "-u", "*")
+        for node in self.nodes:
+            self._mend(node)
+        self._disturbed = False
         self.wait_nodes()
         waiting.until(lambda: not self.admin("qstat", "-u", "*"), "the queue empty", timeout_s=60)
 
@@ -211,10 +221,14 @@ class GridEngineLab(Cluster):
         rows = [line.split() for line in self.admin("qhost").splitlines()]
         return {row[0] for row in rows if len(row) > 3 and row[0] in self.nodes and row[3] != "-"}
 
-    def _revive(self, node: str) -> None:
-        if node not in self.network.machines or "execd" not in self.network.machines[node].daemons.pids():
-            self.start_execd(node)
-        self.network.plug(node)
+    def _mend(self, node: str) -> None:
+        """A host that lost its execd, its qmaster or its power starts anew, as one that has never had a job."""
+        if not self._disturbed:
+            return self.network.plug(node)
+        if node in self.network.machines:
+            self.network.power_off(node)
+        shutil.rmtree(self.root / "spool" / "execd" / node, ignore_errors=True)
+        self.start_execd(node)
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -90,11 +91,9 @@ def _version(program: str) -> str:
 
 
 def _keep(data: Path, prepared: Path) -> None:
-    """Whole or not at all, though several workers may do it at the same time."""
-    prepared.parent.mkdir(parents=True, exist_ok=True)
-    copy = Path(tempfile.mkdtemp(prefix=f"{prepared.name}-", dir=prepared.parent))
-    shutil.copytree(data, copy, dirs_exist_ok=True)
-    try:
-        os.rename(copy, prepared)
-    except OSError:  # another one was first
-        shutil.rmtree(copy)
+    """Whole or not at all: another worker may be doing it, or there is no place to keep anything."""
+    with contextlib.suppress(OSError):
+        prepared.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="new-", dir=prepared.parent) as new:
+            shutil.copytree(data, Path(new, prepared.name))
+            os.rename(Path(new, prepared.name), prepared)

@@ -107,14 +107,16 @@ class SlurmLab(Cluster):
     def resume_controller(self) -> None:
         self._daemons.resume("slurmctld")
 
-    def stop_munge(self) -> None:
-        self._daemons.stop("munged")
+    def kill_munge(self) -> None:
+        """Clients then try for most of a minute; after an orderly end, which takes the socket away, for two seconds."""
+        self._daemons.kill("munged")
 
     def start_munge(self) -> None:
         directory = self.root / "munge"
         files = {"key-file": directory / "key", "socket": self.layout.munge_socket, "pid-file": directory / "pid"}
         files |= {"log-file": directory / "log", "seed-file": directory / "seed"}
         words = [f"--{name}={path}" for name, path in files.items()]
+        self.layout.munge_socket.unlink(missing_ok=True)
         self._daemons.spawn("munged", ["/usr/sbin/munged", "--foreground", *words])
         waiting.until(self.layout.munge_socket.exists, "munged listening", every_s=0.005)
 

@@ -63,7 +63,8 @@ def run_in(state: str, reason: str | None = None) -> dict:
 
 @pytest.mark.parametrize(
     "run",
-    [run_in(state) for state in RunState if state != "failed"] + [run_in("failed", reason) for reason in sorted(FAILURES)],
+    [run_in(state) for state in RunState if state != "failed"]
+    + [run_in("failed", reason) for reason in sorted(FAILURES)],
     ids=lambda run: f"{run['state']}-{run['reason']}",
 )
 def test_there_is_always_a_next_step(run: dict) -> None:

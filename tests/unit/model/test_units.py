@@ -24,7 +24,9 @@ def test_sizes(text: object, size: int) -> None:
     assert units.parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "G", "4 apples", "-4G", 0, -1, None, True, [], "1e9", "4GG", "0M", "9" * 400 + "G"])
+@pytest.mark.parametrize(
+    "text", ["", "G", "4 apples", "-4G", 0, -1, None, True, [], "1e9", "4GG", "0M", "9" * 400 + "G"]
+)
 def test_what_is_no_size(text: object) -> None:
     with pytest.raises(errors.InvalidInput, match="size:"):
         units.parse_size(text)
@@ -41,7 +43,28 @@ def test_durations(text: object, seconds: int) -> None:
     assert units.parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "2 weeks", "-2h", 0, -5, None, True, "1:2:3:4", "5x", "2h3", "0s", "²", float("inf"), float("nan"), "9" * 5000, "9" * 400 + "h"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "h",
+        "2 weeks",
+        "-2h",
+        0,
+        -5,
+        None,
+        True,
+        "1:2:3:4",
+        "5x",
+        "2h3",
+        "0s",
+        "²",
+        float("inf"),
+        float("nan"),
+        "9" * 5000,
+        "9" * 400 + "h",
+    ],
+)
 def test_what_is_no_duration(text: object) -> None:
     with pytest.raises(errors.InvalidInput, match="time:"):
         units.parse_duration(text)

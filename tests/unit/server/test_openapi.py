@@ -78,7 +78,7 @@ def test_wire_bodies_have_the_fields_of_the_model() -> None:
 def test_the_reference_page_has_every_route_with_its_role() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "http-api.md"
     rows = re.findall(
-        r"^\| (GET|POST|PUT|DELETE) (\S+) \| ([a-z ]+) \|", page.read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| (GET|POST|PUT|PATCH|DELETE) (\S+) \| ([a-z ]+) \|", page.read_text(encoding="utf-8"), re.MULTILINE
     )
     declared = [(row.method, re.sub(r":\w+}", "}", row.path), row.access.value) for row in ROUTES]
     assert sorted(rows) == sorted(declared)

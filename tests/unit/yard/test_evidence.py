@@ -15,7 +15,9 @@ def test_only_an_exit_with_zero_is_success(ending: str) -> None:
     assert verdict.reason is not None
 
 
-@pytest.mark.parametrize("ending", ["preempted", "node_lost", "rejected", "timeout", "oom", "launch", "staging", "disk"])
+@pytest.mark.parametrize(
+    "ending", ["preempted", "node_lost", "rejected", "timeout", "oom", "launch", "staging", "disk"]
+)
 def test_an_ending_is_its_reason(ending: str) -> None:
     verdict = judge({"ending": ending, "message": "said so"}, None, cancel_wished=False)
     assert (verdict.state, verdict.reason, verdict.detail) == (RunState.FAILED, Reason(ending), "said so")

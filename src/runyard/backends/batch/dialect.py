@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -45,6 +46,11 @@ class Native:
     node_is_silent: bool = False  # the scheduler has lost sight of the node
     ending: Ending | None = None  # when it is OVER, where the scheduler knows
     numbers: str = ""  # exit code, times, memory: what there is to say about the end
+
+    @property
+    def job(self) -> str:
+        """The id of the job or of the whole array."""
+        return re.split(r"[_.]", self.id)[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

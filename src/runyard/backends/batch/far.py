@@ -7,38 +7,35 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 WORDS = 600  # bytes of a task's own output that are of interest
 
 
-def enter(request: Dict[str, Any]) -> List[Optional[Dict[str, Any]]]:
+def enter(request: dict[str, Any]) -> list[dict[str, Any] | None]:
     """Put jobs into their batch's manifest. For each: what is known of it if it was there before, else null.
 
     With `again`, those that were there before are taken for new, and the manifest's age begins anew.
     """
     directory = request["directory"]
     os.makedirs(directory, 0o700, exist_ok=True)
-    known = _read_manifest(directory)
-    traces = [_trace(directory, job, known) if str(job["index"]) in known else None for job in request["jobs"]]
-    fresh = {str(job["index"]): job["directory"] for job in request["jobs"]}
-    if request.get("again") or any(trace is None for trace in traces):
-        known.update(fresh)
+    batch = Batch(directory)
+    traces = [batch.trace(job) if str(job["index"]) in batch.jobs else None for job in request["jobs"]]
+    if request["again"] or None in traces:
+        batch.jobs.update((str(job["index"]), job["directory"]) for job in request["jobs"])
+        batch.names = sorted({*batch.names, *request["names"]})
         _replace(directory + "/job.sh", request["script"])
-        _replace(directory + "/manifest.json", _manifest(request["batch"], known))
+        _replace(directory + "/manifest.json", batch.manifest(request["batch"]))
     return traces
 
 
-def look(request: Dict[str, Any]) -> List[Dict[str, Any]]:
+def look(request: dict[str, Any]) -> list[dict[str, Any]]:
     """What the directories of these jobs show."""
-    manifests = {}  # type: Dict[str, Dict[str, str]]
-    for job in request["jobs"]:
-        if job["batch"] not in manifests:
-            manifests[job["batch"]] = _read_manifest(job["batch"])
-    return [_trace(job["batch"], job, manifests[job["batch"]]) for job in request["jobs"]]
+    batches = {directory: Batch(directory) for directory in {job["batch"] for job in request["jobs"]}}
+    return [batches[job["batch"]].trace(job) for job in request["jobs"]]
 
 
-def accept(request: Dict[str, Any]) -> bool:
+def accept(request: dict[str, Any]) -> bool:
     """Note which jobs the scheduler has acknowledged, and under which id."""
     line = json.dumps({"id": request["id"], "indexes": request["indexes"]}) + "\n"
     with open(request["directory"] + "/accepted", "ab", buffering=0) as file:
@@ -47,12 +44,12 @@ def accept(request: Dict[str, Any]) -> bool:
     return True
 
 
-def fence(request: Dict[str, Any]) -> List[Optional[bool]]:
+def fence(request: dict[str, Any]) -> list[bool | None]:
     """Tell runners to stop, and keep those from beginning that have not begun. For each: whether that was in time."""
     return [_fence(stop) for stop in request["stops"]]
 
 
-def _fence(stop: Dict[str, Any]) -> Optional[bool]:
+def _fence(stop: dict[str, Any]) -> bool | None:
     directory = stop["directory"]
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
@@ -69,22 +66,50 @@ def _fence(stop: Dict[str, Any]) -> Optional[bool]:
         return None
 
 
-def _trace(batch: str, job: Dict[str, Any], manifest: Dict[str, str]) -> Dict[str, Any]:
-    directory = job["directory"]
-    try:
-        # To open a directory makes an NFS client ask the server what is in it: a look may be a minute behind otherwise.
-        names = set(os.listdir(directory))
-    except OSError:
-        names = set()
-    ages = [_age(directory + "/" + name) for name in ("started", "status.json") if name in names]
-    return {
-        "started": "started" in names,
-        "recorded": "status.json" in names and _is_over(directory + "/status.json"),
-        "quiet": min([age for age in ages if age is not None], default=None),
-        "entered": _age(batch + "/manifest.json") if str(job["index"]) in manifest else None,
-        "accepted": job["index"] in _accepted(batch),
-        "words": [_tail(batch + "/" + name) for name in job.get("outs", ())],
-    }
+class Batch:
+    """What a batch's directory says about its jobs."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        found = _read_json(directory + "/manifest.json")
+        manifest = found if isinstance(found, dict) else {}
+        self.jobs: dict[str, str] = manifest.get("jobs", {})
+        self.names: list[str] = manifest.get("names", [])  # of the native jobs
+        self._age = _age(directory + "/manifest.json")
+        self._accepted = _accepted(directory + "/accepted")
+
+    def trace(self, job: dict[str, Any]) -> dict[str, Any]:
+        directory, index = job["directory"], job["index"]
+        try:
+            # Opening a directory makes an NFS client ask the server what is in it; a mere look may be a minute behind.
+            names = set(os.listdir(directory))
+        except OSError:
+            names = set()
+        ages = [_age(directory + "/" + name) for name in ("started", "status.json") if name in names]
+        return {
+            "started": "started" in names,
+            "recorded": "status.json" in names and _is_over(directory + "/status.json"),
+            "quiet": min([age for age in ages if age is not None], default=None),
+            "entered": self._age if str(index) in self.jobs else None,
+            "accepted": index in self._accepted,
+            "names": self.names,
+            "words": " ".join(_tail(path) for path in self._outs(index)),
+        }
+
+    def _outs(self, index: int) -> list[str]:
+        """A native name ends with what its task numbers lack to the index."""
+        found = []
+        for name in self.names:
+            offset = name.rpartition(".o")[2]
+            task = index - (int(offset) if ".o" in name and offset.isdigit() else 0)
+            found.append("%s/%s.%d.out" % (self._directory, name, task))
+        return found
+
+    def manifest(self, batch: str) -> str:
+        """A line for each job: the job script reads it with sed."""
+        lines = ["%s: %s" % (json.dumps(index), _quoted(self.jobs[index])) for index in sorted(self.jobs, key=int)]
+        head = '"batch": %s, "names": %s' % (json.dumps(batch), json.dumps(self.names))
+        return '{%s, "jobs": {\n%s\n}}\n' % (head, ",\n".join(lines))
 
 
 def _is_over(path: str) -> bool:
@@ -92,29 +117,22 @@ def _is_over(path: str) -> bool:
     return isinstance(status, dict) and status.get("state") == "ended"
 
 
-def _age(path: str) -> Optional[float]:
+def _age(path: str) -> float | None:
     try:
         return max(0.0, time.time() - os.stat(path).st_mtime)
     except OSError:
         return None
 
 
-def _read_manifest(directory: str) -> Dict[str, str]:
-    found = _read_json(directory + "/manifest.json")
-    return found["jobs"] if isinstance(found, dict) else {}
-
-
-def _accepted(directory: str, cache: Dict[str, Any] = {}) -> Any:  # noqa: B006  (one process is one request)
-    if directory not in cache:
-        cache[directory] = set()
-        try:
-            with open(directory + "/accepted", "rb") as file:
-                lines = file.read().decode().splitlines()
-            for line in lines:
-                cache[directory].update(json.loads(line)["indexes"])
-        except (OSError, ValueError):
-            pass
-    return cache[directory]
+def _accepted(path: str) -> set[int]:
+    found: set[int] = set()
+    try:
+        with open(path, "rb") as file:
+            for line in file.read().decode().splitlines():
+                found.update(json.loads(line)["indexes"])
+    except (OSError, ValueError):  # none yet, or half a line of one who was killed
+        pass
+    return found
 
 
 def _read_json(path: str) -> Any:
@@ -135,10 +153,8 @@ def _tail(path: str) -> str:
         return ""
 
 
-def _manifest(batch: str, jobs: Dict[str, str]) -> str:
-    """A line for each job: the job script reads it with sed."""
-    lines = [json.dumps(index) + ": " + json.dumps(jobs[index], ensure_ascii=False) for index in sorted(jobs, key=int)]
-    return '{"batch": %s, "jobs": {\n%s\n}}\n' % (json.dumps(batch), ",\n".join(lines))
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _replace(path: str, text: str) -> None:
@@ -156,7 +172,7 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.read().decode())
     verbs = {"enter": enter, "look": look, "accept": accept, "fence": fence}
     try:
-        answer = {"answer": verbs[request["do"]](request)}  # type: Dict[str, Any]
+        answer: dict[str, Any] = {"answer": verbs[request["do"]](request)}
     except OSError as error:
         answer = {"problem": "%s: %s" % (error.filename or "the site's directory", (error.strerror or "?").lower())}
     print(json.dumps(answer))

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -32,7 +32,13 @@ class Trace:
     quiet: float | None = None  # since its runner was last heard; None: never
     entered: float | None = None  # since its batch was last handed over; None: it never was
     accepted: bool = False  # the scheduler has acknowledged it
+    names: tuple[str, ...] = ()  # that native jobs of its batch have
     words: str = ""  # what the native job said by itself
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nobody has ever tried to have it executed."""
+        return self.entered is None and not self.started
 
 
 class Files:
@@ -54,19 +60,22 @@ class Files:
             self._host.put(self.runner_directory, runner.files())
             self._has_runner = True
 
-    def enter(self, batch: str, jobs: Sequence[Job], script: str, *, again: bool = False) -> list[Trace | None]:
-        """Put these into the manifest; those that were there already come with a trace. Raises Unanswered."""
+    def enter(
+        self, batch: str, jobs: Sequence[Job], script: str, names: Iterable[str], *, again: bool = False
+    ) -> list[Trace | None]:
+        """Put these into the manifest, with the names of the native jobs that will carry them.
+
+        Those that were there already come with a trace, and are not touched unless `again`. Raises Unanswered.
+        """
         told = self._ask(
             "enter", directory=self.batch_directory(batch), batch=batch, jobs=[_about(job) for job in jobs],
-            script=script, again=again,
+            script=script, names=sorted(names), again=again,
         )  # fmt: skip
         return [None if found is None else _trace(found) for found in told]
 
-    def look(self, jobs: Sequence[Job], outs: Mapping[AttemptKey, Sequence[str]]) -> dict[AttemptKey, Trace]:
-        """`outs` names the files that the native output of a job may be in. Raises Unanswered."""
-        asked = [
-            {**_about(job), "batch": self.batch_directory(job.batch), "outs": outs.get(job.key, ())} for job in jobs
-        ]
+    def look(self, jobs: Sequence[Job]) -> dict[AttemptKey, Trace]:
+        """Raises Unanswered."""
+        asked = [{**_about(job), "batch": self.batch_directory(job.batch)} for job in jobs]
         found = self._ask("look", jobs=asked) if asked else []
         return {job.key: _trace(told) for job, told in zip(jobs, found, strict=True)}
 
@@ -97,8 +106,7 @@ def _about(job: Job) -> dict[str, Any]:
 
 
 def _trace(found: dict[str, Any]) -> Trace:
-    words = " ".join(" ".join(text.split()) for text in found.pop("words"))
-    return Trace(**found, words=words.strip())
+    return Trace(**{**found, "names": tuple(found["names"]), "words": " ".join(found["words"].split())})
 
 
 def _wish(stop: Stop, recorded: bool) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Settings:
     command_timeout: float = 20.0
     accounting: bool = True  # False: never ask for accounts
     time_margin: int = 60  # by which the native time limit exceeds the runner's own
-    max_jobs: int | None = None  # most tasks of this user in the queue, others' included
+    max_jobs: int = 2000  # most tasks of this user in the queue, those of others than runyard included
     array_limit: int | None = None  # most tasks of one array that run together
     rules: tuple[rules.Rule, ...] = ()
     native: Mapping[str, str] = field(default_factory=dict)  # for the scheduler

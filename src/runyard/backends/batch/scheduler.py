@@ -49,13 +49,13 @@ class Scheduler:
     def explain(self, natives: Sequence[Native]) -> dict[str, str]:
         return self.dialect.parse_explain(self.run(self.dialect.explain_command(natives))) if natives else {}
 
-    def facts(self) -> Facts:
-        """As much as is answered."""
+    def facts(self) -> Facts | None:
+        """As much as is answered; None when nothing is."""
         try:
-            commands = self.dialect.fact_commands(self.user())
+            results = [self.run(command) for command in self.dialect.fact_commands(self.user())]
         except Unanswered:
-            return Facts()
-        return self.dialect.parse_facts([self.run(command) for command in commands])
+            return None
+        return self.dialect.parse_facts(results) if results[0].ok else None
 
     def user(self) -> str:
         """Who we are on the host. Raises Unanswered."""

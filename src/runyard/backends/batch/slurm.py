@@ -65,7 +65,7 @@ NO_ACCOUNTS = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 QUEUE_FORMAT = "%F|%K|%T|%S|%N|%r|%j"  # the name last: it is the only one that may hold a bar
 ACCOUNT_FIELDS = "JobID,State,ExitCode,End,ElapsedRaw,TimelimitRaw,MaxRSS,ReqMem,NodeList,JobName"
 ACCOUNT_SINCE = "now-30days"
-PASSED_ON = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TZ"  # of the submitter's environment; the rest may hold secrets
+PASSED_ON = "HOME,USER,LOGNAME,SHELL,PATH,LANG,TZ"  # of the submitter's environment; the rest may hold secrets
 NO_TASK = "N/A"
 
 

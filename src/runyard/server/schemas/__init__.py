@@ -26,6 +26,8 @@ COMPONENTS: dict[str, Schema] = {
     "Usage": runs.USAGE,
     "Gpu": places.GPU,
     "Capacity": places.CAPACITY,
+    "SiteSpec": places.SITE_SPEC,
+    "NewSite": places.NEW_SITE,
     "Site": places.SITE,
     "FullSite": places.FULL_SITE,
     "Agent": places.AGENT,

@@ -25,3 +25,9 @@ ERROR = record(
         )
     }
 )
+
+ENVIRONMENT: Schema = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^{spec.VARIABLE.pattern}$"},
+    "additionalProperties": {"type": "string"},
+}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runyard.model import resources, roles
-from runyard.server.schemas.build import BOOLEAN, described, integer, listed, one_of, or_null, record, ref, text
-from runyard.server.schemas.common import NAME, TIME
+from runyard.model import resources, roles, site
+from runyard.server.schemas.build import BOOLEAN, TEXTS, described, integer, listed, one_of, or_null, record, ref, text
+from runyard.server.schemas.common import ENVIRONMENT, NAME, TIME
 
 GPU = record({"uuid": text(), "type": text("Its name"), "memory": integer("Bytes", 0, 1 << 60)}, required=["uuid"])
 CAPACITY = record(
@@ -32,6 +32,22 @@ AGENT = record(
     }
 )
 
+SITE_SPEC = record(
+    {
+        "kind": text("Which backend serves it: local, slurm, gridengine", maxLength=100),
+        "dir": or_null(text("A directory that the compute nodes see", maxLength=4096)),
+        "ssh": described(TEXTS, "Login nodes, tried in order"),
+        "options": {"type": "object", "additionalProperties": {"type": "string"}, "description": "For the scheduler"},
+        "setup": described(TEXTS, "Shell lines that run on the compute node before each command"),
+        "env": described(ENVIRONMENT, "Default variables; a run's own win"),
+        "python": or_null(text("Interpreter for runners on the compute nodes", maxLength=4096)),
+        "served_by": one_of([site.YARD, site.AGENT], "The yard's own process, or agents that dial in"),
+    },
+    required=[],
+    description="A site as it is described once.",
+)
+NEW_SITE = record({"name": NAME, **SITE_SPEC["properties"]}, required=["name", "kind"])
+
 SITE = record(
     {
         "name": text(),
@@ -40,6 +56,7 @@ SITE = record(
         "explicit": described(BOOLEAN, "True: it takes only runs that name it"),
         "note": text("Why, for people"),
         "created_at": TIME,
+        "config": ref("SiteSpec"),
         "agents": listed(ref("Agent")),
         "active_runs": integer("How many runs it has"),
     }

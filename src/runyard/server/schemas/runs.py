@@ -20,7 +20,17 @@ from runyard.server.schemas.build import (
     size,
     text,
 )
-from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, GRANTED, NAME, REASON, RUN_ID, RUN_STATE, TIME
+from runyard.server.schemas.common import (
+    ATTEMPT_STATE,
+    DIGEST,
+    ENVIRONMENT,
+    GRANTED,
+    NAME,
+    REASON,
+    RUN_ID,
+    RUN_STATE,
+    TIME,
+)
 
 RESOURCES = record(
     {
@@ -56,11 +66,6 @@ STOP = record(
     required=[],
 )
 
-ENVIRONMENT: Schema = {
-    "type": "object",
-    "propertyNames": {"pattern": f"^{spec.VARIABLE.pattern}$"},
-    "additionalProperties": {"type": "string"},
-}
 COMMAND: Schema = {
     "description": "Words to execute, or one text for /bin/sh -c. With params, {name} is replaced by a parameter",
     "anyOf": [text(minLength=1), listed({"type": "string"}, minItems=1)],

@@ -1,0 +1,144 @@
+"""What a job is, from what the queue, the accounts and its directory say: one pure function with one table.
+
+| queue            | accounts | directory                        | the job is                                      |
+|------------------|----------|----------------------------------|-------------------------------------------------|
+| waiting          | –        | –                                | pending                                         |
+| running          | –        | –                                | alive                                           |
+| running, on a node out of the scheduler's sight | runner silent for long | gone: node_lost                     |
+| given up (Eqw)   | –        | –                                | gone: launch                                    |
+| over             | –        | –                                | gone, by the scheduler's word                   |
+| nothing          | over     | –                                | gone, by the scheduler's word                   |
+| nothing          | nothing  | an exit record                   | gone                                            |
+| nothing          | nothing  | `started`, runner heard of late  | unknown                                         |
+| nothing          | nothing  | `started`, runner silent for long| gone: nobody knows how                          |
+| nothing          | nothing  | never handed over                | absent                                          |
+| nothing          | nothing  | handed over a moment ago         | unknown: it may be on its way                   |
+| nothing          | nothing  | acknowledged for ever            | gone: deleted from the queue                    |
+| nothing          | nothing  | handed over long ago             | absent                                          |
+
+A question that was not answered is not in this table: it makes every job unknown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runyard.backends.base import Ending, Presence, Sighting
+from runyard.backends.batch.dialect import Dialect, Native, Stage
+from runyard.backends.batch.files import Trace
+from runyard.model import units
+
+SILENT_S = 60.0  # a runner beats every five seconds, and a network file system may show it a minute late
+MOST_WORDS = 300
+
+_ORDER = (Stage.RUNNING, Stage.WAITING, Stage.STUCK, Stage.UNCLEAR, Stage.OVER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Court:
+    """Who judges: the scheduler's dialect, and how long a submit may be on its way."""
+
+    dialect: Dialect
+    submit_window: float
+
+    def judge(self, natives: Sequence[Native], account: Native | None, trace: Trace) -> Sighting:
+        native = foremost(natives) or account
+        if native is None:
+            return self._unheard_of(trace)
+        return _BY_STAGE[native.stage](self, native, trace)
+
+    def waits(self, native: Native, trace: Trace) -> Sighting:
+        because = f": {native.why}" if native.why else ""
+        expected = f", expected {_moment(native.expected)}" if native.expected else ""
+        return _seen(Presence.PENDING, native, f"pending in {self.dialect.title}{because}{expected}")
+
+    def runs(self, native: Native, trace: Trace) -> Sighting:
+        if native.node_is_silent:
+            return self._out_of_sight(native, trace)
+        told = f"{native.word.lower()} in {self.dialect.title}" if native.word in _WORTH_TELLING else ""
+        return _seen(Presence.ALIVE, native, told or ("" if len(native.why) < 2 else native.why))
+
+    def is_stuck(self, native: Native, trace: Trace) -> Sighting:
+        told = f"{self.dialect.title} could not start it: {native.why}"
+        return _seen(Presence.GONE, native, told, "launch")
+
+    def is_over(self, native: Native, trace: Trace) -> Sighting:
+        """The script only ever starts the runner, so an end before the runner began is a failure to launch."""
+        ending = native.ending or self.dialect.ending_of_words(trace.words)
+        told = f"{self.dialect.title}: {native.word}"
+        told += f", {native.numbers}" if native.numbers else f" ({native.why})" if native.why else ""
+        told += f" on {native.node}" if native.node else ""
+        if not trace.started and ending in (None, "launch"):
+            ending = "launch"
+        return _seen(Presence.GONE, native, _with_words(told, trace, ending), ending)
+
+    def is_unclear(self, native: Native, trace: Trace) -> Sighting:
+        return _seen(Presence.UNKNOWN, native, f"{self.dialect.title} calls it {native.word!r}")
+
+    def _out_of_sight(self, native: Native, trace: Trace) -> Sighting:
+        told = f"{self.dialect.title} has lost sight of its node {native.node}"
+        if trace.quiet is None or trace.quiet < SILENT_S:
+            return _seen(Presence.ALIVE, native, told)
+        heard = units.show_duration(trace.quiet)
+        return _seen(Presence.GONE, native, f"{told}, and its runner was last heard {heard} ago", "node_lost")
+
+    def _unheard_of(self, trace: Trace) -> Sighting:
+        title = self.dialect.title
+        if trace.recorded:
+            return Sighting(presence=Presence.GONE, text="it left a record")
+        if trace.started:
+            heard = units.show_duration(trace.quiet)
+            told = f"{title} does not know it any more, and its runner was last heard {heard} ago"
+            if trace.quiet is None or trace.quiet < SILENT_S:
+                return Sighting(presence=Presence.UNKNOWN, text=told)
+            ending = self.dialect.ending_of_words(trace.words)
+            return Sighting(presence=Presence.GONE, text=_with_words(told, trace, ending), ending=ending)
+        if trace.entered is None:
+            return Sighting(presence=Presence.ABSENT, text=f"it was never handed to {title}")
+        if trace.entered < self.submit_window:
+            return Sighting(presence=Presence.UNKNOWN, text=f"it may be on its way to {title}")
+        if trace.accepted and self.dialect.remembers:
+            told = f"it was deleted from {title}'s queue before it began"
+            return Sighting(presence=Presence.GONE, text=told, ending="external")
+        return Sighting(presence=Presence.ABSENT, text=f"{title} knows nothing of it")
+
+
+_WORTH_TELLING = frozenset({"SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING"})
+_BY_STAGE = {
+    Stage.WAITING: Court.waits,
+    Stage.RUNNING: Court.runs,
+    Stage.STUCK: Court.is_stuck,
+    Stage.OVER: Court.is_over,
+    Stage.UNCLEAR: Court.is_unclear,
+}
+
+
+def foremost(natives: Sequence[Native]) -> Native | None:
+    """Of several under one name, as after a submit that was repeated, the one that lives."""
+    return min(natives, key=lambda native: _ORDER.index(native.stage), default=None)
+
+
+def needs_trace(natives: Sequence[Native]) -> bool:
+    """Whether the directory has a say: not while the scheduler has the job in its hands."""
+    native = foremost(natives)
+    return native is None or native.stage is Stage.OVER or native.node_is_silent
+
+
+def _seen(presence: Presence, native: Native, text: str, ending: Ending | None = None) -> Sighting:
+    return Sighting(presence=presence, text=text, native_id=native.id, ending=ending, node=native.node or None)
+
+
+def _with_words(told: str, trace: Trace, ending: Ending | None) -> str:
+    """What the native job said by itself explains a launch that failed, and an end that nobody accounts for."""
+    if not trace.words or (ending not in (None, "launch") and trace.started):
+        return told
+    return f"{told}; it said: {trace.words[-MOST_WORDS:]}"
+
+
+def _moment(text: str) -> str:
+    """`14:05` of today, `2026-11-16 14:05` of another day."""
+    day, _, clock = text.partition("T")
+    short = clock[:5]
+    return short if day == time.strftime("%Y-%m-%d") else f"{day} {short}"

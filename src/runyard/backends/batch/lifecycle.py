@@ -1,0 +1,104 @@
+"""A batch cluster as a backend: one life cycle for every dialect and every host.
+
+Nothing that matters is remembered here. What was handed over stands in the manifests, what became of it in the queue, in
+the accounts and in the jobs' directories; see docs/internals/batch.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from runyard.backends.base import Backend, Batch, Job, Refusal, Sighting, Stop
+from runyard.backends.batch import check, options
+from runyard.backends.batch.check import Check
+from runyard.backends.batch.dialect import Dialect, Unanswered
+from runyard.backends.batch.evidence import Court
+from runyard.backends.batch.files import Files
+from runyard.backends.batch.gridengine import GridEngine
+from runyard.backends.batch.options import Settings
+from runyard.backends.batch.scheduler import Scheduler
+from runyard.backends.batch.send import DryRun, Sender
+from runyard.backends.batch.slurm import Slurm
+from runyard.backends.batch.stop import Stopper
+from runyard.backends.batch.watch import Pace, Watch
+from runyard.hosts.base import Host
+from runyard.hosts.local import LocalHost
+from runyard.model.wire import AttemptKey
+
+ARRIVAL_S = 15.0  # beyond the time-out of a submit: what its client had sent by then has arrived
+
+
+class BatchBackend(Backend):
+    def __init__(
+        self, dialect: Dialect, host: Host, directory: str, settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        options.check_directory(directory)
+        self.host = host
+        self._directory, self._settings = directory, settings
+        self._files = Files(host, directory, settings.python)
+        self._scheduler = Scheduler(dialect, host, settings)
+        court = Court(dialect=dialect, submit_window=settings.submit_timeout + ARRIVAL_S)
+        self._stopper = Stopper(self._scheduler, self._files, clock)
+        pace = Pace(settings.poll_interval, clock)
+        self._watch = Watch(self._scheduler, self._files, court, pace, clock, self._stopper.discard)
+        self._sender = Sender(self._scheduler, self._files, self._watch, settings, clock)
+
+    def submit(self, batch: Batch) -> list[Refusal]:
+        return self._sender.submit(batch)
+
+    def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
+        found = self._watch.sight([job for job in jobs if self._sender.held(job.key) is None])
+        self._stopper.press(self._watch)
+        self._sender.feed()
+        return {job.key: self._sender.held(job.key) or found[job.key] for job in jobs}
+
+    def cancel(self, stops: Sequence[Stop]) -> None:
+        self._sender.drop(self._stopper.tell(stops))
+        self._stopper.press(self._watch)
+
+    def explain(self, job: Job) -> str:
+        held = self._sender.held(job.key)
+        if held is not None:
+            return held.text
+        seen = self._watch.look([job])[job.key]
+        try:
+            told = self._scheduler.explain(self._watch.natives([job])[:1])
+        except Unanswered:
+            told = {}
+        return next(iter(told.values()), seen.text) or f"it is {seen.presence} in {self._scheduler.dialect.title}"
+
+    def room(self) -> int:
+        """How many more jobs may be handed over now. Cheap: it asks nobody."""
+        return self._sender.room()
+
+    def dry_run(self, batch: Batch) -> DryRun:
+        """The very script and command lines of a submit. Raises InvalidInput for what the scheduler cannot be asked."""
+        return self._sender.dry_run(batch)
+
+    def site_test(self, *, probe: bool = True) -> list[Check]:
+        """What works here and what does not; with `probe` a job of a minute at most goes through the queue."""
+        return check.examine(self._scheduler, self._files, self.host, self._directory, self._settings, probe=probe)
+
+
+class _Kind(BatchBackend):
+    """A batch backend by the name of its scheduler."""
+
+    dialect: ClassVar[type[Dialect]]
+
+    @classmethod
+    def build(cls, directory: Path, options_given: Mapping[str, Any]) -> BatchBackend:
+        settings, dialect = options.parse(options_given, cls.dialect)
+        return cls(dialect, LocalHost(), os.fspath(directory), settings)
+
+
+class SlurmBackend(_Kind):
+    dialect = Slurm
+
+
+class GridEngineBackend(_Kind):
+    dialect = GridEngine

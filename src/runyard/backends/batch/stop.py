@@ -1,0 +1,62 @@
+"""Ending jobs: by a wish in their directory, and by the scheduler where that is not heard or not needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from runyard.backends.base import Job, Stop
+from runyard.backends.batch.dialect import Unanswered
+from runyard.backends.batch.files import Files
+from runyard.backends.batch.scheduler import Scheduler
+from runyard.backends.batch.watch import Watch
+from runyard.model.wire import AttemptKey
+
+DEAF_S = 30.0  # beyond the grace: a beat, and a minute-old view of a network file system, are not deafness
+AGAIN_S = 15.0  # between two orders to the scheduler about the same job
+
+log = logging.getLogger(__name__)
+
+
+class Stopper:
+    def __init__(self, scheduler: Scheduler, files: Files, clock: Callable[[], float]) -> None:
+        self._scheduler, self._files, self._clock = scheduler, files, clock
+        self._told: dict[AttemptKey, tuple[str, float]] = {}
+        self._unwanted: dict[AttemptKey, Job] = {}  # what the scheduler shall end or forget
+        self._ordered_at: dict[AttemptKey, float] = {}
+
+    def tell(self, stops: Sequence[Stop]) -> list[AttemptKey]:
+        """Write down the wishes that are new. Returns those that had not begun, and never will."""
+        new = [stop for stop in stops if self._told.get(stop.job.key) != (stop.reason, stop.grace)]
+        try:
+            prevented = self._files.fence(new) if new else []
+        except Unanswered as error:
+            log.warning("%d jobs could not be told to stop: %s", len(new), error)
+            return []
+        heard = [(stop, in_time) for stop, in_time in zip(new, prevented, strict=True) if in_time is not None]
+        self._told.update((stop.job.key, (stop.reason, stop.grace)) for stop, _ in heard)
+        self.discard(stop.job for stop, in_time in heard if in_time)
+        self.discard(stop.job for stop in stops if stop.waited > stop.grace + DEAF_S)
+        return [stop.job.key for stop, in_time in heard if in_time]
+
+    def discard(self, jobs: Iterable[Job]) -> None:
+        """Have the scheduler end these."""
+        self._unwanted.update((job.key, job) for job in jobs)
+
+    def press(self, watch: Watch) -> None:
+        """One command for all that are still in the queue; repeated until they are not."""
+        now = self._clock()
+        due = [job for key, job in self._unwanted.items() if now >= self._ordered_at.get(key, -AGAIN_S) + AGAIN_S]
+        if not due:
+            return
+        self._ordered_at.update((job.key, now) for job in due)
+        try:
+            natives = {job.key: watch.natives([job]) for job in due}
+        except Unanswered:
+            return
+        for key, found in natives.items():
+            if not found:
+                del self._unwanted[key], self._ordered_at[key]
+        there = [native for found in natives.values() for native in found]
+        if there and not self._scheduler.cancel(there):
+            log.warning("%s did not hear that %d jobs are to end", self._scheduler.dialect.title, len(there))

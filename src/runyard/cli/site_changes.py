@@ -1,0 +1,84 @@
+"""`runyard site add`, `edit` and `remove`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from runyard import errors
+from runyard.cli import output, pairs
+from runyard.client import Client
+from runyard.client.client import quoted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option("--ssh", multiple=True, metavar="LOGIN", help="Reach it by OpenSSH at user@login; more are tried in order."),
+    click.option("--dir", metavar="DIR", help="A directory that its compute nodes see, for run directories."),
+    click.option("--option", "options", multiple=True, metavar="K=V", help="For its scheduler: account, partition, queue …"),
+    click.option("--setup", multiple=True, metavar="LINE", help="A shell line to run before each command, there."),
+    click.option("-e", "--env", multiple=True, metavar="K=V", help="A default variable; a run's own wins."),
+    click.option("--python", metavar="PATH", help="The interpreter for runners there (default: python3)."),
+    click.option("--served-by", metavar="WHO", type=click.Choice(["yard", "agent"]),
+                 help="yard: this yard's process serves it (default); agent: `runyard agent` elsewhere does."),
+)  # fmt: skip
+
+
+def site_options(function: Function) -> Function:
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command("add")
+@click.argument("name")
+@click.option("--kind", required=True, metavar="KIND", help="local, slurm or gridengine.")
+@site_options
+@output.json_option
+def add(name: str, kind: str, as_json: bool, **given: Any) -> None:
+    """Add a site: a cluster, or nodes that agents serve.
+
+    \b
+    runyard site add cedar --kind slurm --dir /scratch/me/runyard --option account=def-lab
+    runyard site add msc --kind gridengine --option queue=cpu
+    """
+    site = Client().call("POST", "/sites", {"name": name, "kind": kind, **description(given)})
+    output.writer(as_json).write(
+        site, lambda _: click.echo(f"{name} is a site; check it with runyard site test {name}")
+    )
+
+
+@click.command("edit")
+@click.argument("name")
+@click.option("--kind", metavar="KIND", help="local, slurm or gridengine.")
+@site_options
+@output.json_option
+def edit(name: str, kind: str | None, as_json: bool, **given: Any) -> None:
+    """Change a site. `--option K=` removes an option; so does `--env K=` with a variable."""
+    changes = {**({"kind": kind} if kind else {}), **description(given)}
+    if not changes:
+        raise errors.InvalidInput("nothing to change was named", "see `runyard site edit --help`")
+    site = Client(start=False).call("PATCH", f"/sites/{quoted(name)}", changes, repeatable=True)
+    output.writer(as_json).write(site, lambda _: click.echo(f"{name} is changed; what runs there goes on as it began"))
+
+
+@click.command("remove")
+@click.argument("name")
+@output.json_option
+def remove(name: str, as_json: bool) -> None:
+    """Remove a site that has no unfinished runs; its ended runs stay."""
+    Client(start=False).call("DELETE", f"/sites/{quoted(name)}")
+    output.writer(as_json).write({"removed": name}, lambda _: click.echo(f"{name} is no site any more"))
+
+
+def description(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were named on the command line."""
+    found: dict[str, Any] = {name: given[name] for name in ("dir", "python", "served_by") if given[name] is not None}
+    found.update({name: list(given[name]) for name in ("ssh", "setup") if given[name]})
+    if given["options"]:
+        found["options"] = pairs.options(given["options"])
+    if given["env"]:
+        found["env"] = pairs.variables(given["env"])
+    return found

@@ -1,0 +1,85 @@
+"""Sites: describing, changing, removing them, and what is shown of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.model import spec
+from runyard.model.site import SiteSpec
+from runyard.model.states import RunState
+from runyard.store import attempts, places, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import views
+
+
+def get(connection: Connection, name: str) -> AnyRow:
+    row = places.site(connection, name)
+    if row is None:
+        raise errors.NotFound(f"there is no site {name!r}", "list them with `runyard site list`")
+    return row
+
+
+def add(connection: Connection, now: float, name: str, described: SiteSpec) -> None:
+    spec.name_text(name, "name")
+    if places.site(connection, name) is not None:
+        raise errors.Conflict(f"there is a site {name!r} already", f"change it with `runyard site edit {name}`")
+    places.insert_site(
+        connection,
+        name=name,
+        kind=described.kind,
+        config=json.dumps(described.to_json()),
+        drained=0,
+        explicit=0,
+        note="",
+        created_at=now,
+    )
+
+
+def ensure(connection: Connection, now: float, name: str, kind: str, *, explicit: bool, note: str) -> None:
+    """The site exists with these properties; whether it is drained stays as it is."""
+    if places.site(connection, name) is None:
+        add(connection, now, name, SiteSpec(kind=kind))
+    places.change_site(connection, name, kind=kind, explicit=int(explicit), note=note)
+
+
+def edit(connection: Connection, name: str, changes: Mapping[str, Any]) -> None:
+    row = get(connection, name)
+    changed = description(row).edited(changes)
+    if changed.kind != row.kind and attempts.alive_of_site(connection, name):
+        raise errors.Conflict(f"site {name!r} has runs, so its kind cannot change now", f"`runyard ls --site {name}`")
+    places.change_site(connection, name, kind=changed.kind, config=json.dumps(changed.to_json()))
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Only a site that nobody counts on any more."""
+    get(connection, name)
+    unfinished = (RunState.QUEUED, RunState.STARTING, RunState.RUNNING)
+    if runs.list_page(connection, site=name, states=unfinished, limit=1):
+        raise errors.Conflict(
+            f"site {name!r} has runs that have not ended", f"see them with `runyard ls --site {name}`"
+        )
+    places.remove_site(connection, name)
+
+
+def description(row: AnyRow) -> SiteSpec:
+    return SiteSpec.parse(json.loads(row.config))
+
+
+def view(connection: Connection, row: AnyRow, now: float, lease: float) -> dict[str, Any]:
+    agents = [views.agent_view(agent, now, lease) for agent in places.all_agents(connection, row.name)]
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "drained": bool(row.drained),
+        "explicit": bool(row.explicit),
+        "note": row.note,
+        "created_at": views.iso(row.created_at),
+        "config": description(row).to_json(),
+        "agents": agents,
+        "active_runs": attempts.alive_of_site(connection, row.name),
+    }

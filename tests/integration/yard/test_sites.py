@@ -1,0 +1,70 @@
+"""Describing sites: added once, changed piece by piece, removed when nobody counts on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from runyard import errors
+from runyard.model.site import SiteSpec
+from tests.integration.yard.conftest import Driver
+
+CEDAR = {
+    "kind": "slurm", "dir": "/scratch/runyard/", "ssh": ["me@login1", "me@login2"], "setup": ["module load python"],
+    "options": {"account": "def-lab", "partition": "gpu"}, "env": {"DATA": "/data"},
+}  # fmt: skip
+
+
+def _add(driver: Driver) -> None:
+    driver.yard.add_site(driver.admin, "cedar", SiteSpec.parse(CEDAR)).result()
+
+
+def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
+    _add(driver)
+    shown = driver.yard.site("cedar")
+    assert shown["kind"] == "slurm"
+    assert shown["config"]["dir"] == "/scratch/runyard"
+    assert shown["config"]["ssh"] == CEDAR["ssh"]
+    with pytest.raises(errors.Conflict, match="there is a site 'cedar' already"):
+        _add(driver)
+
+
+def test_options_and_variables_change_one_by_one(driver: Driver) -> None:
+    _add(driver)
+    changes = {"options": {"partition": "", "qos": "high"}, "env": {"MORE": "1"}, "ssh": []}
+    config = driver.yard.edit_site(driver.admin, "cedar", changes).result()["config"]
+    assert config["options"] == {"account": "def-lab", "qos": "high"}
+    assert config["env"] == {"DATA": "/data", "MORE": "1"}
+    assert config["ssh"] == []
+    assert config["setup"] == CEDAR["setup"]
+
+
+def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
+    _add(driver)
+    [run] = driver.submit(site="cedar")
+    with pytest.raises(errors.Conflict, match="has runs that have not ended"):
+        driver.yard.remove_site(driver.admin, "cedar").result()
+    driver.yard.cancel(driver.alice, [run]).result()
+    driver.yard.remove_site(driver.admin, "cedar").result()
+    with pytest.raises(errors.NotFound):
+        driver.yard.site("cedar")
+    assert driver.state(run) == ("cancelled", "user")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dir": "relative"}, "is not an absolute path"),
+        ({"ssh": ["-oProxyCommand=evil"]}, "is not a login"),
+        ({"ssh": ["two words"]}, "is not a login"),
+        ({"env": {"1BAD": "x"}}, "is not a variable name"),
+        ({"kind": "../x"}, "is not a good name"),
+        ({"served_by": "nobody"}, "is not known"),
+        ({"opions": {}}, "unknown field 'opions'"),
+    ],
+)
+def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object], sentence: str) -> None:
+    _add(driver)
+    before = driver.yard.site("cedar")
+    with pytest.raises(errors.InvalidInput, match=sentence):
+        driver.yard.edit_site(driver.admin, "cedar", change).result()
+    assert driver.yard.site("cedar")["config"] == before["config"]
