@@ -15,9 +15,9 @@ from runyard.client.client import quoted
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.option("--ssh", multiple=True, metavar="LOGIN", help="Reach it by OpenSSH at user@login; more are tried in order."),
+    click.option("--ssh", multiple=True, metavar="LOGIN", help="Reach it by OpenSSH; several are tried in order."),
     click.option("--dir", metavar="DIR", help="A directory that its compute nodes see, for run directories."),
-    click.option("--option", "options", multiple=True, metavar="K=V", help="For its scheduler: account, partition, queue …"),
+    click.option("--option", "options", multiple=True, metavar="K=V", help="For its scheduler: account, queue …"),
     click.option("--setup", multiple=True, metavar="LINE", help="A shell line to run before each command, there."),
     click.option("-e", "--env", multiple=True, metavar="K=V", help="A default variable; a run's own wins."),
     click.option("--python", metavar="PATH", help="The interpreter for runners there (default: python3)."),

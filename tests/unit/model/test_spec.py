@@ -15,12 +15,25 @@ from runyard.model.template import fill_command
 
 def test_a_spec_reads_back_as_itself() -> None:
     given_fields: dict[str, Any] = {
-        "command": ["python", "train.py", "--lr", "{lr}"], "params": {"lr": 0.1, "model": {"width": 3}}, "project": "digits",
-        "name": "probe", "env": {"A": "b c\n"}, "cwd": "/tmp", "seed": 7, "outputs": ["*.npz"], "split_output": True,
-        "resources": {"cpus": 2, "memory": "4G", "gpus": 1, "gpu_type": "a100", "time": "2h"}, "site": "local", "priority": 3,
-        "after": [1, 2], "retry": {"max": 2, "on": ["oom"]}, "stop": {"signal": "SIGUSR1", "grace": "1m"}, "tags": ["a", "b"],
-        "idempotency_key": "k", "origin": {"host": "h", "env": {"PATH": "/bin"}},
-    }  # fmt: skip
+        "command": ["python", "train.py", "--lr", "{lr}"],
+        "params": {"lr": 0.1, "model": {"width": 3}},
+        "project": "digits",
+        "name": "probe",
+        "env": {"A": "b c\n"},
+        "cwd": "/tmp",
+        "seed": 7,
+        "outputs": ["*.npz"],
+        "split_output": True,
+        "resources": {"cpus": 2, "memory": "4G", "gpus": 1, "gpu_type": "a100", "time": "2h"},
+        "site": "local",
+        "priority": 3,
+        "after": [1, 2],
+        "retry": {"max": 2, "on": ["oom"]},
+        "stop": {"signal": "SIGUSR1", "grace": "1m"},
+        "tags": ["a", "b"],
+        "idempotency_key": "k",
+        "origin": {"host": "h", "env": {"PATH": "/bin"}},
+    }
     spec = RunSpec.parse(given_fields)
     assert spec.resources.memory == 4 << 30
     assert spec.stop.signal == "USR1"

@@ -29,11 +29,17 @@ def test_what_selects_nothing(word: str) -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "code", "expected"),
     [
-        ("succeeded", None, 0, 0), ("failed", "error", 3, 3), ("failed", "error", 137, 137), ("cancelled", "user", 143, 200),
-        ("failed", "timeout", 143, 201), ("failed", "oom", 137, 202), ("failed", "lost", None, 203), ("failed", "launch", None, 204),
+        ("succeeded", None, 0, 0),
+        ("failed", "error", 3, 3),
+        ("failed", "error", 137, 137),
+        ("cancelled", "user", 143, 200),
+        ("failed", "timeout", 143, 201),
+        ("failed", "oom", 137, 202),
+        ("failed", "lost", None, 203),
+        ("failed", "launch", None, 204),
         ("failed", "dependency", None, 204),
     ],
-)  # fmt: skip
+)
 def test_exit_codes(state: str, reason: str | None, code: int | None, expected: int) -> None:
     assert wait_code(state, reason, code) == expected
 
