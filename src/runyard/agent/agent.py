@@ -81,8 +81,8 @@ class Agent:
 
     def wake(self) -> None:
         """There may be work or a stop order. From any thread."""
-        self._talk.hear_news()
-        self._wake.ring()
+        if self._talk.hear_news():
+            self._wake.ring()
 
     def run_forever(self, stop: threading.Event) -> None:
         """Tick until `stop` is set or a newer incarnation takes over."""

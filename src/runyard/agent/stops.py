@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from runyard import errors
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
 from runyard.backends import base
 from runyard.model import spec
@@ -54,6 +55,12 @@ class Stops:
 
 
 def _stop(attempt: Attempt, now: float) -> base.Stop:
-    rule = spec.Stop.parse(attempt.claim.spec.get("stop", {}))
     reason = str(attempt.stop_reason)
-    return base.Stop(job=attempt.job, reason=reason, grace=rule.grace, waited=now - attempt.stopped_at)
+    return base.Stop(job=attempt.job, reason=reason, grace=_grace(attempt), waited=now - attempt.stopped_at)
+
+
+def _grace(attempt: Attempt) -> float:
+    try:
+        return spec.Stop.parse(attempt.claim.spec.get("stop", {})).grace
+    except errors.InvalidInput:  # a newer yard's words
+        return spec.Stop().grace

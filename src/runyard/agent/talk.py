@@ -53,9 +53,10 @@ class Talk:
         self._pause = FIRST_PAUSE_S
         self._no_claims_until = float("-inf")
 
-    def hear_news(self) -> None:
-        """There may be work or a stop order. From any thread."""
-        self._news = True
+    def hear_news(self) -> bool:
+        """There may be work or a stop order. From any thread. False when that was known already."""
+        known, self._news = self._news, True
+        return not known
 
     def take_nothing_for(self, seconds: float) -> None:
         self._no_claims_until = self._clock() + seconds

@@ -65,7 +65,6 @@ class LocalBackend(Backend, Notifier):
         self._command = [python or sys.executable, "-I", "-S", runner.install(self._directory)]
         self._zygote = ZygoteLine(self._directory, self._command)
         self._spawned: dict[str, int] = {}  # attempt directory → process number of the runner
-        self._runners: dict[str, Runner] = {}
         self._swept: dict[str, int] = {}
         self._is_warm = False
 
@@ -110,10 +109,11 @@ class LocalBackend(Backend, Notifier):
         if not self._is_warm:
             self._is_warm = True
             self._zygote.ensure()
-        ended = {notice["ended"] for notice in self._zygote.poll() if "ended" in notice}
-        for directory in self._zygote.take_lost_starts():
+        said = self._zygote.poll()
+        refused = [notice["failed"] for notice in said if "failed" in notice]
+        for directory in (*refused, *self._zygote.take_lost_starts()):
             self._spawn(directory)
-        return ended | self._reap_spawned()
+        return {notice["ended"] for notice in said if "ended" in notice} | self._reap_spawned()
 
     def _reap_spawned(self) -> set[str]:
         ended = {directory for directory, pid in self._spawned.items() if os.waitpid(pid, os.WNOHANG)[0]}
@@ -142,14 +142,14 @@ class LocalBackend(Backend, Notifier):
     # --- looking ------------------------------------------------------------------------------------------------
 
     def _sight(self, job: Job) -> Sighting:
-        found = self._runner(job.directory)
+        found = _runner_of(job.directory)
         if found is not None:
             return self._sight_runner(job.directory, found)
         if not _has_started(job.directory):
             under_way = job.directory in self._zygote.unconfirmed or job.directory in self._spawned
             return Sighting(presence=Presence.PENDING if under_way else Presence.ABSENT)
         if _has_record(job.directory):
-            return Sighting(presence=Presence.GONE, text="it left a record")
+            return _gone("it left a record")
         return Sighting(presence=Presence.UNKNOWN, text="its runner began, and did not say who it is")
 
     def _sight_runner(self, directory: str, found: Runner) -> Sighting:
@@ -158,9 +158,9 @@ class LocalBackend(Backend, Notifier):
         if found.boot_id != machine.boot_id():
             if found.node != machine.node_name():
                 return Sighting(presence=Presence.UNKNOWN, text=f"its runner is on another machine, {found.node}")
-            return self._gone(directory, f"{found.node} was restarted while it ran")
+            return _gone(f"{found.node} was restarted while it ran")
         if _has_record(directory):
-            return self._gone(directory, "it left a record")
+            return _gone("it left a record")
         return self._clear_away(directory)
 
     def _clear_away(self, directory: str) -> Sighting:
@@ -170,26 +170,11 @@ class LocalBackend(Backend, Notifier):
             left = traces.find()
             if not left:
                 traces.remove_cgroup()
-                return self._gone(directory, _told(self._swept.pop(directory, 0)))
+                return _gone(_told(self._swept.pop(directory, 0)))
             tree.end_all(traces.find)
             self._swept[directory] = max(self._swept.get(directory, 0), len(left))
             time.sleep(SWEEP_PAUSE_S)
         return Sighting(presence=Presence.ALIVE, text=f"its runner died; {len(left)} of its processes cannot be ended")
-
-    def _gone(self, directory: str, text: str) -> Sighting:
-        self._runners.pop(directory, None)
-        return Sighting(presence=Presence.GONE, text=text)
-
-    def _runner(self, directory: str) -> Runner | None:
-        if directory not in self._runners:
-            said = records.read(f"{directory}/started/runner.json")
-            try:
-                self._runners[directory] = Runner(
-                    pid=said["pid"], start_time=said["start_time"], boot_id=said["boot_id"], node=said["node"]
-                )
-            except (TypeError, KeyError):
-                return None
-        return self._runners[directory]
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
@@ -217,7 +202,7 @@ class LocalBackend(Backend, Notifier):
         if records.read(f"{directory}/control.json") != wish:
             with contextlib.suppress(OSError):
                 local.write_file(f"{directory}/control.json", json.dumps(wish).encode())
-        found = self._runner(directory)
+        found = _runner_of(directory)
         if found is None:
             return
         if stop.waited > stop.grace + DEAF_S and not _has_heard(directory):
@@ -225,6 +210,18 @@ class LocalBackend(Backend, Notifier):
             found.send(signal.SIGKILL)
         else:
             found.send(signal.SIGUSR2)
+
+
+def _runner_of(directory: str) -> Runner | None:
+    said = records.read(f"{directory}/started/runner.json")
+    try:
+        return Runner(pid=said["pid"], start_time=said["start_time"], boot_id=said["boot_id"], node=said["node"])
+    except (TypeError, KeyError):
+        return None
+
+
+def _gone(text: str) -> Sighting:
+    return Sighting(presence=Presence.GONE, text=text)
 
 
 def _told(killed: int) -> str:

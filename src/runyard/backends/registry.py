@@ -12,7 +12,11 @@ from runyard.backends.base import Backend
 from runyard.model import fields
 
 GROUP = "runyard.backends"
-BUILT_IN = {"local": "runyard.backends.local:LocalBackend"}
+BUILT_IN = {
+    "local": "runyard.backends.local:LocalBackend",
+    "slurm": "runyard.backends.batch.lifecycle:SlurmBackend",
+    "gridengine": "runyard.backends.batch.lifecycle:GridEngineBackend",
+}
 
 log = logging.getLogger(__name__)
 

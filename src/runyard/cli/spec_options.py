@@ -39,6 +39,9 @@ OPTIONS = (
     click.option("--split-output", is_flag=True, default=None, help="Keep stdout and stderr apart as well."),
     click.option("--stop-signal", metavar="SIG", help="What asks it to stop (default TERM)."),
     click.option("--grace", metavar="DURATION", help="How long it gets before it is killed (default 10s)."),
+    click.option("--checkpoint", is_flag=True, default=None,
+                 help="Warn it (SIGUSR1) a minute before its time limit, and go on in another attempt."),
+    click.option("--option", "options", multiple=True, metavar="K=V", help="For the site's scheduler. Repeatable."),
     click.option("--idempotency-key", metavar="TEXT", help="Submitting again with this key returns the first run."),
 )  # fmt: skip
 
@@ -56,8 +59,9 @@ def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequenc
         whole["command"] = list(command)
     whole.update({name: given[name] for name in PLAIN if given[name] is not None})
     whole.update({name: list(given[name]) for name in ("tags", "outputs", "after") if given[name]})
-    if given["split_output"]:
-        whole["split_output"] = True
+    whole.update({name: True for name in ("split_output", "checkpoint") if given[name]})
+    if given["options"]:
+        whole["options"] = {**whole.get("options", {}), **pairs.options(given["options"])}
     _merge(whole, "resources", {name: given[name] for name in RESOURCES if given[name] is not None})
     _merge(whole, "stop", _stop(given))
     _merge(whole, "env", environment(given))

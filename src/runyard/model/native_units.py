@@ -54,7 +54,7 @@ def parse_time(text: str, writing: Writing, field: str = "time") -> int | None:
 
 
 def _clock_seconds(text: str, writing: Writing) -> int | None:
-    """None for what is no clock time, such as `2h`. With days the first number is hours; without, the last is seconds."""
+    """None for what is no clock time, such as `2h`. After days come hours; without days the last number is seconds."""
     match = _CLOCK.fullmatch(text)
     if match is None or not text.strip(":-") or (match[1] and writing is Writing.GRIDENGINE):
         return None

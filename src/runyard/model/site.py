@@ -61,20 +61,11 @@ def _logins(value: object) -> tuple[str, ...]:
     return tuple(logins)
 
 
-def _options(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput("options: must be a mapping of names to texts")
-    return {
-        fields.text(name, "options", 100): fields.text(str(item), f"options.{name}", 4096, empty=True)
-        for name, item in value.items()
-    }
-
-
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "kind": lambda value: spec.name_text(value, "kind"),
     "dir": _dir,
     "ssh": _logins,
-    "options": _options,
+    "options": spec.options_mapping,
     "setup": lambda value: tuple(fields.texts(value, "setup", 10_000)),
     "env": spec.env_mapping,
     "python": lambda value: fields.text(value, "python", 4096),

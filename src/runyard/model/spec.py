@@ -52,15 +52,44 @@ class Stop:
     @classmethod
     def parse(cls, value: object) -> Stop:
         given = fields.mapping(value, "stop", ("signal", "grace"))
-        name = str(given.get("signal", "TERM")).upper().removeprefix("SIG")
-        grace = given.get("grace", 10)
         return cls(
-            signal=fields.one_of(name, "stop.signal", SIGNALS),
-            grace=0 if grace == 0 else fields.at_most(units.parse_duration(grace, "stop.grace"), "stop.grace", 86400),
+            signal=_signal(given.get("signal", "TERM"), "stop.signal"),
+            grace=_grace(given.get("grace", 10), "stop.grace"),
         )
 
     def to_json(self) -> dict[str, Any]:
         return {"signal": self.signal, "grace": self.grace}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A run longer than its time limit: it is warned, saves, and goes on in another attempt."""
+
+    signal: str = "USR1"
+    grace: int = 60
+    max_attempts: int = 100
+
+    @classmethod
+    def parse(cls, value: object) -> Checkpoint | None:
+        if isinstance(value, bool):
+            return cls() if value else None
+        given = fields.mapping(value, "checkpoint", ("signal", "grace", "max_attempts"))
+        return cls(
+            signal=_signal(given.get("signal", "USR1"), "checkpoint.signal"),
+            grace=_grace(given.get("grace", 60), "checkpoint.grace"),
+            max_attempts=fields.integer(given.get("max_attempts", 100), "checkpoint.max_attempts", 1, 10_000),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"signal": self.signal, "grace": self.grace, "max_attempts": self.max_attempts}
+
+
+def _signal(value: object, where: str) -> str:
+    return fields.one_of(str(value).upper().removeprefix("SIG"), where, SIGNALS)
+
+
+def _grace(value: object, where: str) -> int:
+    return 0 if value == 0 else fields.at_most(units.parse_duration(value, where), where, 86400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,10 +107,12 @@ class RunSpec:
     outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
     split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
     site: str | None = None  # None: any site that fits
+    options: dict[str, str] = field(default_factory=dict)  # for the site's scheduler
     priority: int = 0  # higher goes first
     after: tuple[int, ...] = ()
     retry: Retry = field(default_factory=Retry)
     stop: Stop = field(default_factory=Stop)
+    checkpoint: Checkpoint | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
     origin: dict[str, Any] = field(default_factory=dict)  # {host, env}: defaults where the run executes on that host
@@ -163,6 +194,16 @@ def env_mapping(value: object) -> dict[str, str]:
     return dict(value)
 
 
+def options_mapping(value: object) -> dict[str, str]:
+    """Options for a scheduler: names and texts, in its own words."""
+    if not isinstance(value, Mapping):
+        raise errors.InvalidInput("options: must be a mapping of names to texts")
+    return {
+        fields.text(name, "options", 100): fields.text(str(item), f"options.{name}", 4096, empty=True)
+        for name, item in value.items()
+    }
+
+
 def _cwd(value: object) -> str:
     path = fields.text(value, "cwd", 4096, raw=True)
     if not path.startswith("/"):
@@ -216,6 +257,8 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "after": _after,
     "retry": Retry.parse,
     "stop": Stop.parse,
+    "checkpoint": Checkpoint.parse,
+    "options": options_mapping,
     "tags": _tags,
     "idempotency_key": lambda value: fields.text(value, "idempotency_key", 200),
     "origin": _origin,

@@ -64,7 +64,10 @@ def write(path: str, document: Dict[str, Any]) -> None:
 
 
 def write_patiently(path: str, document: Dict[str, Any], patience_s: float) -> bool:
-    """Tries again while the disk is full or the file system does not answer. False when it gave up."""
+    """Tries again while the disk is full or the file system does not answer. False when it gave up.
+
+    At once when the current directory was removed: nobody waits for the record then.
+    """
     deadline = time.monotonic() + patience_s
     pause = _PAUSE_S
     while True:
@@ -72,8 +75,8 @@ def write_patiently(path: str, document: Dict[str, Any], patience_s: float) -> b
             write(path, document)
             return True
         except OSError:
-            if time.monotonic() > deadline or not os.path.isdir("."):
-                return False  # a directory that was removed: nobody waits for the record
+            if time.monotonic() > deadline or _is_removed("."):
+                return False
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
@@ -104,6 +107,13 @@ def _write_file(path: str, flags: int, data: bytes) -> None:
         append(descriptor, data)
     finally:
         os.close(descriptor)  # also an answer: NFS tells here that the disk is full
+
+
+def _is_removed(directory: str) -> bool:
+    try:
+        return os.stat(directory).st_nlink == 0
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ESTALE)
 
 
 def _remove(path: str) -> None:

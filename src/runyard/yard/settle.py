@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -111,8 +112,9 @@ def end_attempt(
     if started_at is not None:
         _charge(connection, now, run, max(0.0, now - max(started_at, row.claimed_at)))
     runs.change(connection, run.id, node=node, granted=granted, record=record, started_at=started_at)
-    if proven and _tries_again(run, ending):
-        return [_queue_again(connection, now, run, row.number, ending)]
+    next_step = _next_step(run, row, ending, report) if proven else None
+    if next_step is not None:
+        return [_queue_again(connection, now, run, row.number, ending, next_step)]
     return finish_run(connection, now, run, ending, row.number)
 
 
@@ -120,23 +122,38 @@ def _charge(connection: Connection, now: float, run: AnyRow, seconds: float) -> 
     queue.add_use(connection, run.lane, (run.cpus + GPU_WEIGHT * run.gpus) * seconds, now, HALF_LIFE)
 
 
-def _tries_again(run: AnyRow, ending: Ending) -> bool:
+class _Step(enum.StrEnum):
+    """Why a run goes back to the queue."""
+
+    RETRIED = "retried"  # its retry rule says so, and has one try less
+    CONTINUED = "continued"  # it reached its time limit and had saved something
+
+
+def _next_step(run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) -> _Step | None:
     if ending.state != RunState.FAILED or run.cancel_at is not None:
-        return False
-    rule = json.loads(run.spec).get("retry")
-    if not rule:
-        return False
-    retry = Retry.parse(rule)
-    return run.failures < retry.max and ending.reason in retry.on
+        return None
+    spec = json.loads(run.spec)
+    rule = Retry.parse(spec.get("retry", {"max": 0}))
+    saved = bool(report and report.record and report.record.get("checkpoint_changed"))
+    if ending.reason == Reason.TIMEOUT and saved and row.number < spec.get("checkpoint", {}).get("max_attempts", 0):
+        return _Step.CONTINUED
+    return _Step.RETRIED if run.failures < rule.max and ending.reason in rule.on else None
 
 
-def _queue_again(connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending) -> int:
-    message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); tried again by its retry rule"
+def _queue_again(connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending, step: _Step) -> int:
+    why = "goes on from what it saved" if step is _Step.CONTINUED else "tried again by its retry rule"
+    message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); {why}"
     runs.change(
-        connection, run.id, state=RunState.QUEUED, reason=None, exit_code=None, queued_at=now,
-        failures=run.failures + 1, detail=f"attempt {attempt} ended: {ending.reason}; waits for another",
-    )  # fmt: skip
-    add_event(connection, now, run.id, attempt, "retried", message)
+        connection,
+        run.id,
+        state=RunState.QUEUED,
+        reason=None,
+        exit_code=None,
+        queued_at=now,
+        failures=run.failures + (step is _Step.RETRIED),
+        detail=f"attempt {attempt} ended: {ending.reason}; waits for another",
+    )
+    add_event(connection, now, run.id, attempt, step, message)
     return int(run.id)
 
 

@@ -49,11 +49,12 @@ def test_a_killed_test_run_takes_its_gridengine_along() -> None:
 
 
 def _check_nothing_is_left(program: str, how: int) -> None:
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", program + TELL]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True) as run:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=REPOSITORY, text=True) as run:
         assert run.stdout
         root = run.stdout.readline().strip()
+        assert root, "the lab did not start"
         assert processes_with(root)
         run.send_signal(how)
     until(lambda: not processes_with(root), f"every process of {root} gone")

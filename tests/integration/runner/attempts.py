@@ -44,7 +44,7 @@ class Attempt:
 
     def record(self) -> dict[str, Any]:
         """The exit record, waited for."""
-        return until(lambda: (status := self.status()) and status["state"] == "ended" and status)
+        return dict(until(lambda: (status := self.status()) and status["state"] == "ended" and status))
 
     def status(self) -> dict[str, Any] | None:
         return self.document("status.json")

@@ -171,3 +171,30 @@ def test_an_attempts_files_have_known_names(driver: Driver) -> None:
     [claim] = driver.sync().claims
     with pytest.raises(errors.InvalidInput, match="is not a file that is relayed"):
         driver.yard.append(driver.admin, "local", "a1", driver.incarnation, claim.key, "../../token", 0, b"x")
+
+
+def test_a_run_longer_than_its_limit_goes_on_from_what_it_saved(driver: Driver) -> None:
+    [run] = driver.submit(checkpoint={"max_attempts": 3}, retry={"max": 1})
+    for _ in range(2):
+        [claim] = driver.sync().claims
+        driver.sync(ended(claim, "timeout", checkpoint_changed=True), free=NOTHING)
+        assert driver.state(run) == ("queued", None)
+    [claim] = driver.sync().claims
+    assert claim.key.attempt == 3
+    driver.sync(ended(claim, "timeout", checkpoint_changed=True), free=NOTHING)
+    assert driver.state(run) == ("failed", "timeout"), "the third was the last that was allowed"
+    assert driver.kinds(run).count("continued") == 2
+
+
+def test_an_attempt_that_saved_nothing_is_not_continued(driver: Driver) -> None:
+    [run] = driver.submit(checkpoint=True)
+    [claim] = driver.sync().claims
+    driver.sync(ended(claim, "timeout", checkpoint_changed=False), free=NOTHING)
+    assert driver.state(run) == ("failed", "timeout")
+
+
+def test_a_run_that_did_not_ask_for_it_is_not_continued(driver: Driver) -> None:
+    [run] = driver.submit()
+    [claim] = driver.sync().claims
+    driver.sync(ended(claim, "timeout", checkpoint_changed=True), free=NOTHING)
+    assert driver.state(run) == ("failed", "timeout")

@@ -41,6 +41,14 @@ def test_a_spec_reads_back_as_itself() -> None:
     assert again == spec
 
 
+def test_a_checkpoint_may_be_just_true() -> None:
+    spec = RunSpec.parse({"command": "x", "checkpoint": True})
+    assert spec.to_json()["checkpoint"] == {"signal": "USR1", "grace": 60, "max_attempts": 100}
+    assert RunSpec.parse(spec.to_json()) == spec
+    assert RunSpec.parse({"command": "x", "checkpoint": False}).checkpoint is None
+    assert RunSpec.parse({"command": "x", "stop": {}}).stop == RunSpec.parse({"command": "x"}).stop
+
+
 def test_defaults_are_not_written_down() -> None:
     assert RunSpec.parse({"command": ["true"], "priority": 0, "project": "default"}).to_json() == {"command": ["true"]}
 

@@ -54,6 +54,9 @@ def test_durations(text: object, seconds: int) -> None:
     assert units.parse_duration(text) == seconds
 
 
+NO_DURATIONS = ["", "h", "2 weeks", "-2h", 0, -5, None, True, "1:2:3:4", "5x", "2h3", "0s", "²"]
+
+
 @pytest.mark.parametrize("text", [*NO_DURATIONS, float("inf"), float("nan"), "9" * 5000, "9" * 400 + "h"])
 def test_what_is_no_duration(text: object) -> None:
     with pytest.raises(errors.InvalidInput, match="time:"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from runyard.runner import memory, tree
@@ -7,10 +9,10 @@ from runyard.runner import memory, tree
 GB = 1 << 30
 
 
-def process(rss: int, pid: int = 2**22 + 1) -> tree.Process:
+def process(rss: int) -> tree.Process:
     """One whose number no process can have, so that only its RSS is known."""
     return tree.Process(
-        pid=pid, name="python3", state="R", parent=1, session=1, ticks=0, threads=1, start_time=0, rss=rss
+        pid=2**22 + 1, name="python3", state="R", parent=1, session=1, ticks=0, threads=1, start_time=0, rss=rss
     )
 
 
@@ -29,22 +31,24 @@ def test_sizes_are_shown(size: int, text: str) -> None:
     assert memory.shown(size) == text
 
 
-def test_the_judge_looks_closer_the_less_room_there_is() -> None:
-    judge = memory.Measured(16 * GB)
+@pytest.fixture
+def own() -> tree.Process:
+    found = tree.look(os.getpid())
+    assert found is not None
+    return found
+
+
+def test_the_judge_looks_closer_the_less_room_there_is(own: tree.Process) -> None:
     delays = []
-    for used in (1 * GB, 15 * GB, 16 * GB - (300 << 20), 16 * GB - (1 << 20)):
-        judge.verdict([process(used)])
+    for limit in (100 * GB, own.rss + GB, own.rss + (10 << 20)):
+        judge = memory.Measured(limit)
+        assert judge.verdict([own]) is None
         delays.append(judge.delay)
-    assert delays == sorted(delays, reverse=True)
-    assert delays[0] <= 0.5
-    assert delays[-1] < 0.1
+    assert delays[0] == 0.5
+    assert delays[0] > delays[1] > delays[2]
 
 
-def test_the_kernel_s_own_count_is_the_judge(tmp_path: object) -> None:
-    import os
-
-    own = tree.look(os.getpid())
-    assert own is not None
+def test_the_kernel_s_own_count_is_the_judge(own: tree.Process) -> None:
     pss = memory.total_pss([own])
     assert 0 < pss <= own.rss * 1.2
     message = memory.Measured(1 << 20).verdict([own])

@@ -1,4 +1,4 @@
-"""GPUs by ctypes, against a library with NVML's functions that is compiled here, and the real one where there is a GPU."""
+"""GPUs by ctypes: a library with NVML's functions is compiled here; the real one is asked where there is a GPU."""
 
 from __future__ import annotations
 

@@ -68,8 +68,9 @@ def test_an_action_may_move_cancel_and_repeat() -> None:
         timers.set("first", 1, first)
 
     timers.set("first", 0, first)
-    timers.set("cancelled", 0, lambda: ran.append("cancelled"))
-    timers.set("moved", 0, lambda: ran.append("never"))
+    timers.set("cancelled", 1, lambda: ran.append("cancelled"))
+    timers.set("moved", 1, lambda: ran.append("never"))
+    clock.now += 1
     timers.run_due()
     assert ran == ["first"]
     clock.now += 1

@@ -1,7 +1,7 @@
 """The contract of a dialect: what to say to a scheduler, and how to read its answers. Pure text, no I/O.
 
-Commands go out as words, answers come in as the `Result` of a host. A native job is known by its name and task, never by
-its id alone: schedulers forget jobs in a crash and give their ids to others.
+Commands go out as words, answers come in as the `Result` of a host. A native job is known by its name and task, never
+by its id alone: schedulers forget jobs in a crash and give their ids to others.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Facts:
     job_limit: int | None = None  # most native jobs of ours, an array being one
     longest: Mapping[str, int] = field(default_factory=dict)  # partition → seconds; "" is the default partition
     per_slot: frozenset[str] = frozenset()  # resources whose request is multiplied by the slots
+    memory_resources: tuple[str, ...] = ()  # those that are counted, best first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,6 +175,10 @@ class Dialect(abc.ABC):
 
     @abc.abstractmethod
     def version_command(self) -> list[str]: ...
+
+    def propose(self, facts: Facts) -> str:
+        """Advice about a setting that this cluster seems to want otherwise; empty when there is none."""
+        return ""
 
     def ending_of_words(self, said: str) -> Ending | None:
         """What the scheduler itself wrote into a task's output: a witness where there are no accounts."""

@@ -1,4 +1,5 @@
-"""Runs where a site's files are, as `python3 -c <this text>`: a request on standard input, its answer on standard output.
+# ruff: noqa: UP006, UP031, UP035, UP045
+"""Runs where a site's files are, as `python3 -c <this text>`: a request comes by standard input, its answer goes out.
 
 Standard library only, python3 >= 3.6. One request is one round trip, however many jobs it is about.
 """
@@ -7,12 +8,14 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, Dict, List, Optional, Set
+
+Json = Dict[str, Any]
 
 WORDS = 600  # bytes of a task's own output that are of interest
 
 
-def enter(request: dict[str, Any]) -> list[dict[str, Any] | None]:
+def enter(request: Json) -> List[Optional[Json]]:
     """Put jobs into their batch's manifest. For each: what is known of it if it was there before, else null.
 
     With `again`, those that were there before are taken for new, and the manifest's age begins anew.
@@ -29,13 +32,13 @@ def enter(request: dict[str, Any]) -> list[dict[str, Any] | None]:
     return traces
 
 
-def look(request: dict[str, Any]) -> list[dict[str, Any]]:
+def look(request: Json) -> List[Json]:
     """What the directories of these jobs show."""
     batches = {directory: Batch(directory) for directory in {job["batch"] for job in request["jobs"]}}
     return [batches[job["batch"]].trace(job) for job in request["jobs"]]
 
 
-def accept(request: dict[str, Any]) -> bool:
+def accept(request: Json) -> bool:
     """Note which jobs the scheduler has acknowledged, and under which id."""
     line = json.dumps({"id": request["id"], "indexes": request["indexes"]}) + "\n"
     with open(request["directory"] + "/accepted", "ab", buffering=0) as file:
@@ -44,12 +47,12 @@ def accept(request: dict[str, Any]) -> bool:
     return True
 
 
-def fence(request: dict[str, Any]) -> list[bool | None]:
+def fence(request: Json) -> List[Optional[bool]]:
     """Tell runners to stop, and keep those from beginning that have not begun. For each: whether that was in time."""
     return [_fence(stop) for stop in request["stops"]]
 
 
-def _fence(stop: dict[str, Any]) -> bool | None:
+def _fence(stop: Json) -> Optional[bool]:
     directory = stop["directory"]
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
@@ -73,12 +76,12 @@ class Batch:
         self._directory = directory
         found = _read_json(directory + "/manifest.json")
         manifest = found if isinstance(found, dict) else {}
-        self.jobs: dict[str, str] = manifest.get("jobs", {})
-        self.names: list[str] = manifest.get("names", [])  # of the native jobs
+        self.jobs: Dict[str, str] = manifest.get("jobs", {})
+        self.names: List[str] = manifest.get("names", [])  # of the native jobs
         self._age = _age(directory + "/manifest.json")
         self._accepted = _accepted(directory + "/accepted")
 
-    def trace(self, job: dict[str, Any]) -> dict[str, Any]:
+    def trace(self, job: Json) -> Json:
         directory, index = job["directory"], job["index"]
         try:
             # Opening a directory makes an NFS client ask the server what is in it; a mere look may be a minute behind.
@@ -96,7 +99,7 @@ class Batch:
             "words": " ".join(_tail(path) for path in self._outs(index)),
         }
 
-    def _outs(self, index: int) -> list[str]:
+    def _outs(self, index: int) -> List[str]:
         """A native name ends with what its task numbers lack to the index."""
         found = []
         for name in self.names:
@@ -117,15 +120,15 @@ def _is_over(path: str) -> bool:
     return isinstance(status, dict) and status.get("state") == "ended"
 
 
-def _age(path: str) -> float | None:
+def _age(path: str) -> Optional[float]:
     try:
         return max(0.0, time.time() - os.stat(path).st_mtime)
     except OSError:
         return None
 
 
-def _accepted(path: str) -> set[int]:
-    found: set[int] = set()
+def _accepted(path: str) -> Set[int]:
+    found: Set[int] = set()
     try:
         with open(path, "rb") as file:
             for line in file.read().decode().splitlines():
@@ -172,7 +175,7 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.read().decode())
     verbs = {"enter": enter, "look": look, "accept": accept, "fence": fence}
     try:
-        answer: dict[str, Any] = {"answer": verbs[request["do"]](request)}
+        answer: Json = {"answer": verbs[request["do"]](request)}
     except OSError as error:
         answer = {"problem": "%s: %s" % (error.filename or "the site's directory", (error.strerror or "?").lower())}
     print(json.dumps(answer))

@@ -1,9 +1,11 @@
 """What a batch site keeps on disk, through a host: manifests, acknowledgements, and the traces of jobs.
 
-    <site directory>/batches/<batch>/manifest.json    index → attempt directory; there before anything is submitted
-                                     job.sh           the very script that was submitted
-                                     accepted         what the scheduler acknowledged, where it never forgets
-                                     <name>.<task>.out   what a task said before its runner took over
+In `<site directory>/batches/<batch>/`:
+
+- `manifest.json`: index → attempt directory, and the names of the native jobs; there before anything is submitted
+- `job.sh`: the very script that is submitted
+- `accepted`: what a scheduler that never forgets has acknowledged
+- `<native name>.<task>.out`: what a task said before its runner took over
 """
 
 from __future__ import annotations

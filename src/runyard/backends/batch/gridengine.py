@@ -5,7 +5,7 @@ qstat is read as XML, because its text cuts names after ten characters.
 
 from __future__ import annotations
 
-import os
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -183,7 +183,7 @@ class GridEngine(Dialect):
     def accounting_command(self, user: str, names: Iterable[str]) -> list[str]:
         """It takes one pattern: what all the names begin with."""
         wanted = sorted(names)
-        pattern = wanted[0] if len(wanted) == 1 else os.path.commonprefix(wanted) + "*"
+        pattern = wanted[0] if len(wanted) == 1 else _common_start(wanted) + "*"
         return ["qacct", "-o", user, "-j", pattern]
 
     def parse_accounting(self, result: Result) -> list[Native] | None:
@@ -237,10 +237,30 @@ class GridEngine(Dialect):
             array_size=int(limits.get("max_aj_tasks", 0)) or 75000,
             job_limit=int(limits.get("max_u_jobs", 0)) or None,
             per_slot=frozenset(row[0] for row in rows if len(row) == 8 and row[5] == "YES"),
+            memory_resources=_counted_memory(rows),
         )
+
+    def propose(self, facts: Facts) -> str:
+        now = self._settings["memory_resource"]
+        if not facts.memory_resources or now in facts.memory_resources:
+            return ""
+        best = facts.memory_resources[0]
+        return f"--memory asks for {now}, but this cluster counts {best}: consider --option memory_resource={best}"
 
     def version_command(self) -> list[str]:
         return ["qstat", "-help"]
+
+
+def _common_start(names: Sequence[str]) -> str:
+    """Of sorted names the first and the last differ most."""
+    pairs = zip(names[0], names[-1], strict=False)
+    return "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _counted_memory(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Consumables that measure memory; limits of virtual memory last, because they kill what merely reserves it."""
+    names = [row[0] for row in rows if len(row) == 8 and row[2] == "MEMORY" and row[5] in ("YES", "JOB")]
+    return tuple(sorted(names, key=lambda name: (name in VIRTUAL_MEMORY, name)))
 
 
 def _natives(job: ElementTree.Element, node: str, silent: bool) -> Iterable[Native]:

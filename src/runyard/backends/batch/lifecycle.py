@@ -1,7 +1,7 @@
 """A batch cluster as a backend: one life cycle for every dialect and every host.
 
-Nothing that matters is remembered here. What was handed over stands in the manifests, what became of it in the queue, in
-the accounts and in the jobs' directories; see docs/internals/batch.md.
+Nothing that matters is remembered here. What was handed over stands in the manifests, what became of it in the queue,
+in the accounts and in the jobs' directories; see docs/internals/batch.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from runyard.backends.base import Backend, Batch, Job, Refusal, Sighting, Stop
-from runyard.backends.batch import check, options
+from runyard.backends.batch import check
+from runyard.backends.batch import options as site_options
 from runyard.backends.batch.check import Check
 from runyard.backends.batch.dialect import Dialect, Unanswered
 from runyard.backends.batch.evidence import Court
@@ -37,7 +38,7 @@ class BatchBackend(Backend):
         self, dialect: Dialect, host: Host, directory: str, settings: Settings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        options.check_directory(directory)
+        site_options.check_directory(directory)
         self.host = host
         self._directory, self._settings = directory, settings
         self._files = Files(host, directory, settings.python)
@@ -91,8 +92,8 @@ class _Kind(BatchBackend):
     dialect: ClassVar[type[Dialect]]
 
     @classmethod
-    def build(cls, directory: Path, options_given: Mapping[str, Any]) -> BatchBackend:
-        settings, dialect = options.parse(options_given, cls.dialect)
+    def build(cls, directory: Path, options: Mapping[str, Any]) -> BatchBackend:
+        settings, dialect = site_options.parse(options, cls.dialect)
         return cls(dialect, LocalHost(), os.fspath(directory), settings)
 
 

@@ -42,6 +42,11 @@ class Scheduler:
         found = self.dialect.parse_accounting(self.run(command, self._settings.command_timeout * ACCOUNTS_PATIENCE))
         return [native for native in found or () if native.name in wanted]
 
+    def keeps_accounts(self) -> bool:
+        """Raises Unanswered."""
+        result = self.run(self.dialect.accounting_command(self.user(), ["runyard-site-test"]))
+        return self._settings.accounting and self.dialect.parse_accounting(result) is not None
+
     def cancel(self, natives: Sequence[Native]) -> bool:
         """Whether the scheduler heard it. That some of them had gone already is no failure."""
         return self.dialect.parse_cancel(self.run(self.dialect.cancel_command(natives)))

@@ -56,8 +56,8 @@ STUCK_REASONS = ("launch failed requeued held", "JobHoldMaxRequeue")
 
 LIMITED = re.compile(r"(Assoc|QOS)\w*Submit\w*Limit|MaxSubmitJob")
 UNSURE = re.compile(
-    r"timed out|Zero Bytes|Unable to contact|temporarily unable|Protocol authentication error|Connection (refused|reset)"
-    r"|Transport endpoint|Communication connection failure|Unexpected message|controller is in standby",
+    r"timed out|Zero Bytes|Unable to contact|temporarily unable|Protocol authentication error|Connection refused"
+    r"|Connection reset|Transport endpoint|Communication connection failure|Unexpected message|in standby mode",
     re.IGNORECASE,
 )
 NO_ACCOUNTS = re.compile(r"accounting storage is disabled", re.IGNORECASE)

@@ -177,7 +177,7 @@ class Watch:
         return {naming.identity(native.name, native.task): native for native in self._scheduler.accounts(names)}
 
     def _give_up(self, gone: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
-        """What is gone by our judgement, while the scheduler still has it, must never begin: fence it, then discard it."""
+        """What is gone by our judgement, while the scheduler has it still, must never begin: fence and discard it."""
         lost = {job: native for job in gone if (native := _still_there(queued[job.key]))}
         if not lost:
             return

@@ -16,6 +16,7 @@ COMPONENTS: dict[str, Schema] = {
     "Resources": runs.RESOURCES,
     "Retry": runs.RETRY,
     "Stop": runs.STOP,
+    "Checkpoint": runs.CHECKPOINT,
     "Submitted": runs.SUBMITTED,
     "Run": runs.RUN,
     "FullRun": runs.FULL_RUN,

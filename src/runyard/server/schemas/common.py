@@ -31,3 +31,8 @@ ENVIRONMENT: Schema = {
     "propertyNames": {"pattern": f"^{spec.VARIABLE.pattern}$"},
     "additionalProperties": {"type": "string"},
 }
+OPTIONS: Schema = {
+    "type": "object",
+    "propertyNames": {"minLength": 1, "maxLength": 100},
+    "additionalProperties": {"type": "string"},
+}

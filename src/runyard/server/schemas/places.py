@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runyard.model import resources, roles, site
 from runyard.server.schemas.build import BOOLEAN, TEXTS, described, integer, listed, one_of, or_null, record, ref, text
-from runyard.server.schemas.common import ENVIRONMENT, NAME, TIME
+from runyard.server.schemas.common import ENVIRONMENT, NAME, OPTIONS, TIME
 
 GPU = record({"uuid": text(), "type": text("Its name"), "memory": integer("Bytes", 0, 1 << 60)}, required=["uuid"])
 CAPACITY = record(
@@ -37,7 +37,7 @@ SITE_SPEC = record(
         "kind": text("Which backend serves it: local, slurm, gridengine", maxLength=100),
         "dir": or_null(text("A directory that the compute nodes see", maxLength=4096)),
         "ssh": described(TEXTS, "Login nodes, tried in order"),
-        "options": {"type": "object", "additionalProperties": {"type": "string"}, "description": "For the scheduler"},
+        "options": described(OPTIONS, "For the scheduler: account, partition, queue …"),
         "setup": described(TEXTS, "Shell lines that run on the compute node before each command"),
         "env": described(ENVIRONMENT, "Default variables; a run's own win"),
         "python": or_null(text("Interpreter for runners on the compute nodes", maxLength=4096)),

@@ -26,6 +26,7 @@ from runyard.server.schemas.common import (
     ENVIRONMENT,
     GRANTED,
     NAME,
+    OPTIONS,
     REASON,
     RUN_ID,
     RUN_STATE,
@@ -66,6 +67,16 @@ STOP = record(
     required=[],
 )
 
+CHECKPOINT = record(
+    {
+        "signal": text(f"The signal that warns it before its time limit: {', '.join(spec.SIGNALS)}"),
+        "grace": {"anyOf": [{"const": 0}, duration("How long before the limit")]},
+        "max_attempts": integer("How many attempts it may take", 1, 10_000),
+    },
+    required=[],
+    description="A run longer than its time limit: it is warned, saves, and goes on in another attempt.",
+)
+
 COMMAND: Schema = {
     "description": "Words to execute, or one text for /bin/sh -c. With params, {name} is replaced by a parameter",
     "anyOf": [text(minLength=1), listed({"type": "string"}, minItems=1)],
@@ -93,6 +104,8 @@ RUN_SPEC = record(
         "after": or_null({"description": "Runs that must succeed first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
         "retry": or_null({"anyOf": [integer("As retry.max", 0, 100), ref("Retry")]}),
         "stop": or_null(ref("Stop")),
+        "checkpoint": {"anyOf": [ref("Checkpoint"), {"type": ["boolean", "null"]}]},
+        "options": or_null(described(OPTIONS, "For the site's scheduler, in its own words")),
         "tags": or_null({"description": "Words to find it by", "anyOf": [NAME, listed(NAME)]}),
         "idempotency_key": or_null(text("The same key again gives the first run again", minLength=1, maxLength=200)),
         "origin": or_null(ORIGIN),

@@ -1,0 +1,183 @@
+"""`runyard site test` for a batch cluster: what works and what does not, from the client programs to a compute node."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from runyard import errors
+from runyard.backends.batch import options, script
+from runyard.backends.batch.dialect import Facts, Native, Order, Reply, Unanswered, first_line, one_line
+from runyard.backends.batch.files import Files
+from runyard.backends.batch.options import Settings
+from runyard.backends.batch.scheduler import Scheduler
+from runyard.hosts.base import Host
+from runyard.model.resources import Resources
+
+PROBE_S = 60.0
+OLDEST_PYTHON = (3, 6)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing that was tried. `ok` None: it works, with a restriction that the text names."""
+
+    name: str
+    ok: bool | None
+    text: str
+    fix: str = ""
+
+
+def examine(
+    scheduler: Scheduler, files: Files, host: Host, directory: str, settings: Settings, *, probe: bool
+) -> list[Check]:
+    """In order; what needs something that does not work is not tried."""
+    bench = _Bench(scheduler=scheduler, files=files, host=host, directory=directory, settings=settings)
+    needed: list[Callable[[], Check]] = [bench.commands, bench.queue, bench.shared_directory, bench.interpreter]
+    found = []
+    for step in needed:
+        found.append(step())
+        if found[-1].ok is False:
+            return found
+    found += [bench.accounting(), *bench.limits()]
+    return [*found, bench.probe()] if probe else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bench:
+    scheduler: Scheduler
+    files: Files
+    host: Host
+    directory: str
+    settings: Settings
+
+    def commands(self) -> Check:
+        dialect = self.scheduler.dialect
+        missing = [name for name in dialect.commands if self.scheduler.run([name, "--help"]).code == 127]
+        if missing:
+            fix = "run the agent where they are, or name their directory with --option bin=DIRECTORY"
+            return Check(name="commands", ok=False, text=f"there is no {', no '.join(missing)} here", fix=fix)
+        said = self.scheduler.run(dialect.version_command())
+        return Check(name="commands", ok=True, text=first_line(said.stdout + b"\n" + said.stderr))
+
+    def queue(self) -> Check:
+        title = self.scheduler.dialect.title
+        try:
+            jobs = [native for native in self.scheduler.queue() if native.ending is None]
+        except Unanswered as error:
+            fix = "see whether the cluster is up, and whether its client programs are configured here"
+            return Check(name="scheduler", ok=False, text=f"{title} does not answer: {error}", fix=fix)
+        return Check(name="scheduler", ok=True, text=f"{title} answers; {self.scheduler.user()} has {len(jobs)} jobs")
+
+    def shared_directory(self) -> Check:
+        token = secrets.token_hex(8).encode()
+        try:
+            self.host.put(self.directory, {"site-test": token})
+            same = self.host.fetch(f"{self.directory}/site-test") == token
+        except OSError as error:
+            text = f"{self.directory} cannot be written: {(error.strerror or str(error)).lower()}"
+            return Check(name="directory", ok=False, text=text, fix="choose another with --dir")
+        text = f"{self.directory} is writable" if same else f"{self.directory} does not keep what is written to it"
+        return Check(name="directory", ok=same, text=text)
+
+    def interpreter(self) -> Check:
+        python = self.settings.python
+        told = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+        result = self.host.run([python, "-I", "-S", "-c", told], timeout=self.settings.command_timeout)
+        return _python_check("interpreter", python, result.stdout.decode().strip() or first_line(result.stderr))
+
+    def accounting(self) -> Check:
+        try:
+            kept = self.scheduler.keeps_accounts()
+        except Unanswered as error:
+            fix = "if this cluster has none: --option accounting=no"
+            return Check(name="accounting", ok=None, text=f"the accounts do not answer: {error}", fix=fix)
+        if kept:
+            return Check(name="accounting", ok=True, text="accounts are kept")
+        text = "no accounts are kept: how a run ended is known only while the scheduler remembers it"
+        return Check(name="accounting", ok=None, text=text)
+
+    def limits(self) -> Iterator[Check]:
+        facts = self.scheduler.facts()
+        if facts is None:
+            yield Check(name="limits", ok=None, text="the cluster's configuration cannot be read; defaults are assumed")
+            return
+        yield Check(name="limits", ok=True, text=_limits_text(facts))
+        proposal = self.scheduler.dialect.propose(facts)
+        if proposal:
+            yield Check(name="memory", ok=None, text=proposal)
+
+    def probe(self) -> Check:
+        """One small job through the queue: it sees the directory, and has an interpreter."""
+        name = f"ry-probe-{secrets.token_hex(4)}"
+        place = self.files.batch_directory(name)
+        token = secrets.token_hex(8)
+        program = script.render("probe.sh", batch=name, directory=place, runner="", python=self.settings.python)
+        try:
+            self.host.put(place, {"job.sh": program.encode(), "token": token.encode()})
+            answer = self.scheduler.submit(self._probe_order(name, place))
+        except (errors.InvalidInput, OSError) as error:
+            return Check(name="probe", ok=False, text=f"no probe could be submitted: {error}")
+        if answer.reply is not Reply.ACCEPTED:
+            text = f"the probe was not accepted: {answer.text}"
+            return Check(
+                name="probe", ok=False, text=text, fix="most often an account, a partition or a queue is missing"
+            )
+        return self._wait_for(name, f"{place}/result", token)
+
+    def _probe_order(self, name: str, place: str) -> Order:
+        asked = Resources(time=60)
+        native = options.combined(self.settings, {}, asked, self.scheduler.dialect)
+        return Order(name=name, directory=place, tasks=(1,), arguments=(), resources=asked, options=native)
+
+    def _wait_for(self, name: str, result: str, token: str) -> Check:
+        deadline = time.monotonic() + PROBE_S
+        while time.monotonic() < deadline:
+            try:
+                return _probe_check(self.host.fetch(result).decode(errors="replace"), token, self.settings.python)
+            except OSError:
+                time.sleep(1.0)
+        return self._give_up(name)
+
+    def _give_up(self, name: str) -> Check:
+        try:
+            natives = [native for native in self.scheduler.queue() if native.name == name]
+        except Unanswered as error:
+            return Check(name="probe", ok=None, text=f"the probe's fate is unknown: {error}")
+        self.scheduler.cancel(natives)
+        return Check(name="probe", ok=None, text=f"no compute node ran the probe within a minute: {_states(natives)}")
+
+
+def _states(natives: list[Native]) -> str:
+    told = [f"{native.word} ({native.why})" if native.why else native.word for native in natives]
+    return ", ".join(told) or "it is not in the queue"
+
+
+def _probe_check(said: str, token: str, python: str) -> Check:
+    node, *lines = said.splitlines()
+    if token not in lines:
+        text = f"the compute node {node} does not see the site's directory: {lines[0] if lines else 'it is empty'}"
+        return Check(name="probe", ok=False, text=text, fix="choose a directory that all nodes share with --dir")
+    return _python_check("probe", f"{python} on {node}", lines[-1])
+
+
+def _python_check(name: str, python: str, said: str) -> Check:
+    numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", said)
+    fix = "name an interpreter with --python"
+    if numbers is None:
+        return Check(name=name, ok=False, text=f"{python} does not start: {one_line(said.encode())}", fix=fix)
+    if (int(numbers[1]), int(numbers[2])) < OLDEST_PYTHON:
+        return Check(name=name, ok=False, text=f"{python} is version {said}, and 3.6 is needed", fix=fix)
+    return Check(name=name, ok=True, text=f"{python} is version {said}")
+
+
+def _limits_text(facts: Facts) -> str:
+    parts = [f"arrays of up to {facts.array_size} tasks"]
+    if facts.task_limit is not None:
+        parts.append(f"{facts.task_limit} tasks a user")
+    if facts.job_limit is not None:
+        parts.append(f"{facts.job_limit} jobs a user")
+    return ", ".join(parts)
