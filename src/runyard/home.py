@@ -8,11 +8,15 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from runyard import errors, machine
 from runyard.settings import Settings
+
+LOCK_PAUSE = 0.05
 
 
 def prepare(settings: Settings) -> None:
@@ -27,45 +31,90 @@ def prepare(settings: Settings) -> None:
         ) from None
 
 
-def refuse_network_home(settings: Settings, *, network: bool) -> None:
-    """A daemon's SQLite file needs locks and shared memory that network file systems do not give."""
-    if network and not settings.store:
-        raise errors.ConfigError(
-            f"{settings.home} is on a network file system, where a yard cannot run as a daemon",
-            "set RUNYARD_HOME to a local disk, or `store` to a PostgreSQL address",
-        )
+def is_on_network(settings: Settings) -> bool:
+    """Whether other machines share this home, so that a daemon's SQLite file would not be safe in it."""
+    if settings.network_home == "auto":
+        return machine.is_network_filesystem(settings.home)
+    return settings.network_home == "yes"
+
+
+def has_daemon(settings: Settings) -> bool:
+    """Whether a yard may stay running here. Without one, each command is a yard for as long as it runs."""
+    return settings.daemon == "auto" and (bool(settings.store) or not is_on_network(settings))
+
+
+def refuse_daemon(settings: Settings) -> None:
+    if has_daemon(settings):
+        return
+    if settings.daemon == "no":
+        raise errors.ConfigError(f"{settings.home} is set up without a daemon", "let cron do the work: `runyard check`")
+    raise errors.ConfigError(
+        f"{settings.home} is on a network file system, where a yard cannot run as a daemon",
+        "let cron do the work (`runyard check --crontab`), set RUNYARD_HOME to a local disk, or `store` to PostgreSQL",
+    )
 
 
 @contextlib.contextmanager
-def lock(settings: Settings) -> Iterator[None]:
-    """Own the home while the context is open. The file names the holder, so that a refusal can."""
+def lock(settings: Settings, wait: float = 0.0) -> Iterator[None]:
+    """Own the home while the context is open. The file names the holder, so that a refusal can.
+
+    Where several machines see the home, the kernel's lock may not reach the others: then the name of a holder on
+    another machine counts as well, until that one takes it out.
+    """
     prepare(settings)
+    deadline = time.monotonic() + wait
     handle = os.open(settings.home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _take(handle, settings.home)
+        while not _take(handle, shared=is_on_network(settings)):
+            if time.monotonic() >= deadline:
+                raise errors.HomeInUse(f"{settings.home} is in use by {_name(_holder(handle))}", _way_out(handle))
+            time.sleep(LOCK_PAUSE)
         yield
+        os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 
 
-def _take(handle: int, home: Path) -> None:
+def _take(handle: int, *, shared: bool) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise errors.HomeInUse(
-            f"{home} is in use by {_holder(handle)}", "stop it with `runyard down`, or set another RUNYARD_HOME"
-        ) from None
-    me = {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": machine.boot_id()}
+        return False
+    if shared and _is_elsewhere(_holder(handle)):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        return False
     os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(me).encode(), 0)
+    os.pwrite(handle, json.dumps(_me()).encode(), 0)
+    os.fsync(handle)
+    return True
 
 
-def _holder(handle: int) -> str:
+def _me() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": machine.boot_id()}
+
+
+def _is_elsewhere(holder: dict[str, Any]) -> bool:
+    """Held by a process of another machine, of which nothing can be known from here. A restart of this one freed it."""
+    return bool(holder) and holder.get("host") != socket.gethostname()
+
+
+def _holder(handle: int) -> dict[str, Any]:
     try:
         holder = json.loads(os.pread(handle, 4096, 0))
-        return f"process {holder['pid']} on {holder['host']}"
-    except (ValueError, KeyError):
-        return "another process"
+    except ValueError:
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _name(holder: dict[str, Any]) -> str:
+    return f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
+
+
+def _way_out(handle: int) -> str:
+    holder = _holder(handle)
+    if _is_elsewhere(holder):
+        return f"work on {holder['host']}; if it is gone for good, remove the file `lock` in the home"
+    return "stop it with `runyard down`, or set another RUNYARD_HOME"
 
 
 def first_token(path: Path) -> str:

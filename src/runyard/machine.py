@@ -5,8 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+NETWORK_FILE_SYSTEMS = re.compile(
+    r"(nfs\d?|cifs|smb\d?|smbfs|lustre|gpfs|beegfs|ceph|afs|9p|panfs|pvfs2|orangefs|wekafs|glusterfs|ncpfs|coda|ocfs2|gfs2)"
+    r"|fuse\.(sshfs|glusterfs\S*|ceph\S*|s3fs|rclone|gcsfuse|juicefs|beegfs\S*|moosefs|mfs|cvmfs2|goofys|lustre\S*)"
+)
 _MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
@@ -49,3 +56,30 @@ def _first_text(paths: tuple[str, ...]) -> str:
         if text:
             return text
     return ""
+
+
+def is_network_filesystem(path: Path | str, mountinfo: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Whether this path (or the nearest existing parent) lies on a file system that other machines share."""
+    return NETWORK_FILE_SYSTEMS.fullmatch(_filesystem_type(os.path.realpath(path), _mounts(mountinfo))) is not None
+
+
+def _mounts(mountinfo: Path) -> Iterator[tuple[str, str]]:
+    """Mount point and type; proc(5): optional fields end with a lone dash, blanks are octal escapes."""
+    try:
+        lines = mountinfo.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+        yield point, after.split(" ")[0]
+
+
+def _filesystem_type(path: str, mounts: Iterable[tuple[str, str]]) -> str:
+    longest, found = -1, ""
+    for point, kind in mounts:
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        # A later mount on the same point hides the earlier one.
+        if inside and len(point) >= longest:
+            longest, found = len(point), kind
+    return found

@@ -38,6 +38,7 @@ class Settings:
     gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
     python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
     network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
+    daemon: str = _setting("auto", "auto: a yard stays running unless the home is on a network file system; no: never")
     lease: int = _setting(60, "Seconds after which a silent agent counts as unreachable")
     lost_after: int = _setting(86400, "Seconds after which runs of an unreachable agent end as lost")
     body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
@@ -96,7 +97,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     """Only what a person sets for one command: the rest belongs into the file."""
     found = {}
-    for name in ("port", "host", "store", "cpus", "memory", "python", "network_home", "log_level"):
+    for name in ("port", "host", "store", "cpus", "memory", "python", "network_home", "daemon", "log_level"):
         variable = f"RUNYARD_{name.upper()}"
         if environ.get(variable):
             value: Any = environ[variable]
@@ -124,6 +125,8 @@ def _checked(name: str, value: Any) -> Any:
         return units.parse_duration(value, name)
     if name == "network_home":
         return fields.one_of(value, name, ("auto", "yes", "no"))
+    if name == "daemon":
+        return fields.one_of(value, name, ("auto", "no"))
     if name == "log_level":
         return fields.one_of(value, name, ("debug", "info", "warning", "error"))
     if _TYPES[name] == "int":

@@ -7,6 +7,7 @@ missing is skipped on a laptop; as root, where `make test` can install it, and w
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import pwd
 import re
@@ -48,11 +49,11 @@ def python(version: str) -> Path:
     on_path = shutil.which(f"python{version}")
     if on_path and "shims" not in on_path:
         return Path(on_path)
-    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    root = os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
+    found = sorted(glob.glob(f"{root}/versions/{version}.*/bin/python{version}"))
     if not found:
         raise Missing(f"no python{version} on PATH or in pyenv")
-    return found[-1]
+    return Path(found[-1])
 
 
 def _answer(*command: str) -> str:
@@ -108,9 +109,9 @@ def _slurm() -> str:
 
 
 def _slurmdbd() -> str:
-    """slurmdbd tells its version only where it is configured; it is built with slurmctld."""
+    """slurmdbd tells its version only where it is configured; it is built with the rest of Slurm."""
     _program("slurmdbd")
-    return f"{_slurm()} on MariaDB {_number(_answer(_program('mariadbd'), '-V'))}"
+    return f"MariaDB {_number(_answer(_program('mariadbd'), '-V'))}"
 
 
 def _gridengine() -> str:

@@ -45,7 +45,8 @@ class Network:
         self._logs = directory / "log"
         self._switch = Daemons(self._logs, inside=["unshare", "--net"])
         self._number = self._claim()
-        self.address = f"{self._subnet}.1"  # of this machine
+        self.uplink = f"ry{self._number}"  # this machine's cable
+        self.address = f"{self._subnet}.1"  # and its address on it
         self._connect()
         self.local.mkdir(mode=0o1777)
         self.local.chmod(0o1777)
@@ -105,9 +106,8 @@ class Network:
         raise LabError("254 networks of labs exist already: look at `ip link`")
 
     def _connect(self) -> None:
-        uplink = f"ry{self._number}"
-        subprocess.run(["ip", "address", "add", f"{self.address}/24", "dev", uplink], check=True)
-        subprocess.run(["ip", "link", "set", uplink, "up"], check=True)
+        subprocess.run(["ip", "address", "add", f"{self.address}/24", "dev", self.uplink], check=True)
+        subprocess.run(["ip", "link", "set", self.uplink, "up"], check=True)
         self._switch.run("ip", "link", "add", "bridge", "type", "bridge")
         self._switch.run("ip", "link", "set", "uplink", "master", "bridge", "up")
         self._switch.run("ip", "link", "set", "bridge", "up")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -58,5 +59,32 @@ def test_the_first_token_is_for_the_owner_alone(tmp_path: Path) -> None:
 
 def test_a_network_home_is_refused_for_a_daemon(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match="network file system"):
-        home.refuse_network_home(settings.Settings(home=tmp_path), network=True)
-    home.refuse_network_home(settings.Settings(home=tmp_path, store="postgresql://x/y"), network=True)
+        home.refuse_daemon(settings.Settings(home=tmp_path, network_home="yes"))
+    with pytest.raises(errors.ConfigError, match="without a daemon"):
+        home.refuse_daemon(settings.Settings(home=tmp_path, daemon="no"))
+    home.refuse_daemon(settings.Settings(home=tmp_path, network_home="yes", store="postgresql://x/y"))
+    home.refuse_daemon(settings.Settings(home=tmp_path, network_home="no"))
+
+
+@pytest.mark.parametrize(("network_home", "free"), [("yes", False), ("no", True)])
+def test_a_holder_on_another_machine_counts_where_the_home_is_shared(
+    tmp_path: Path, network_home: str, free: bool
+) -> None:
+    """Its process cannot be asked from here, and the kernel's lock may not reach so far."""
+    mine = settings.Settings(home=tmp_path, network_home=network_home)
+    (tmp_path / "lock").write_text('{"pid": 7, "host": "login2.elsewhere", "boot_id": "x"}')
+    if free:
+        with home.lock(mine):
+            pass
+    else:
+        with pytest.raises(errors.HomeInUse, match=r"process 7 on login2.elsewhere") as caught, home.lock(mine):
+            pass
+        assert "login2.elsewhere" in caught.value.fix
+
+
+def test_a_holder_of_this_machine_that_died_leaves_the_home_free(tmp_path: Path) -> None:
+    mine = settings.Settings(home=tmp_path, network_home="yes")
+    (tmp_path / "lock").write_text(f'{{"pid": 1, "host": "{socket.gethostname()}", "boot_id": "before"}}')
+    with home.lock(mine):
+        pass
+    assert (tmp_path / "lock").read_text() == ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runyard import errors, settings
+from runyard import errors, home, settings
 from runyard.cli import detached
 from runyard.client import Client
 from runyard.hosts import local
@@ -80,7 +80,7 @@ def _home(loaded: Settings) -> Said:
 
 
 def _file_system(loaded: Settings) -> Said:
-    network = local.is_network_filesystem(loaded.home)
+    network = home.is_on_network(loaded)
     if not network:
         return OK, "a local file system"
     if loaded.store or loaded.network_home == "no":

@@ -25,16 +25,10 @@ SITE = "local"
 def run(settings: Settings, *, port_chosen: bool, on_listening: Callable[[str], None]) -> None:
     """Own the home and answer until SIGTERM or SIGINT; raises HomeInUse, Conflict (port), ConfigError."""
     log_to_stderr(settings.log_level)
-    home.refuse_network_home(settings, network=is_on_network(settings))
+    home.refuse_daemon(settings)
     with home.lock(settings), _opened(settings if port_chosen else _with_free_port(settings)) as yard:
         _describe_site(yard)
         serve(yard, [_agent(yard)], on_listening=on_listening)
-
-
-def is_on_network(settings: Settings) -> bool:
-    if settings.network_home == "auto":
-        return local.is_network_filesystem(settings.home)
-    return settings.network_home == "yes"
 
 
 def log_to_stderr(level: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -26,7 +25,11 @@ from tests.labs.gridengine import GridEngineLab
 lab = GridEngineLab().__enter__()
 lab.wait_state(lab.submit("-cwd", "-b", "y", "sleep", "600"), "r")
 """
-TELL = "print(lab.root, flush=True); import sys; sys.stdin.read()"
+TELL = """
+import sys
+print(lab.root, *([lab.network.uplink] if lab.network else []), flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -37,10 +40,7 @@ def test_a_killed_test_run_takes_its_slurm_along(how: int) -> None:
 
 @pytest.mark.component("slurm", "root", "cgroup v1")
 def test_machines_and_control_groups_go_too() -> None:
-    before = set(os.listdir("/sys/class/net"))
     _check_nothing_is_left(SLURM.replace("SETTINGS", "dict(isolate=True, cgroup_memory=True)"), signal.SIGKILL)
-    until(lambda: set(os.listdir("/sys/class/net")) <= before, "the network gone")
-    assert not list(Path("/sys/fs/cgroup").glob("*/slurm_c*"))
 
 
 @pytest.mark.component("gridengine", "root")
@@ -53,9 +53,14 @@ def _check_nothing_is_left(program: str, how: int) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=REPOSITORY, text=True) as run:
         assert run.stdout
-        root = run.stdout.readline().strip()
-        assert root, "the lab did not start"
+        root, *cables = run.stdout.readline().split()
+        traces = [Path(root), *(Path("/sys/class/net", name) for name in cables), *_groups(run.pid)]
         assert processes_with(root)
+        assert all(path.exists() for path in traces)
         run.send_signal(how)
     until(lambda: not processes_with(root), f"every process of {root} gone")
-    until(lambda: not Path(root).exists(), f"{root} gone")
+    until(lambda: not any(path.exists() for path in traces), f"{', '.join(map(str, traces))} gone")
+
+
+def _groups(pid: int) -> list[Path]:
+    return list(Path("/sys/fs/cgroup").glob(f"*/slurm_c{pid}x*"))

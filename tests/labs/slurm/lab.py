@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,7 @@ from tests.labs.slurm import configuration
 from tests.labs.slurm.accounting import Accounting
 from tests.labs.slurm.configuration import Layout, Node, Options
 
+_NUMBERS = itertools.count(1)
 _UP = {"idle", "mixed", "allocated", "completing"}
 
 
@@ -24,7 +26,7 @@ class SlurmLab(Cluster):
         super().__init__()
         self.options = options or Options()
         # Control groups of all labs lie in one place, under the names of the nodes.
-        prefix = f"c{os.getpid()}n" if self.options.cgroup_memory else "n"
+        prefix = f"c{os.getpid()}x{next(_NUMBERS)}n" if self.options.cgroup_memory else "n"
         self.nodes = [f"{prefix}{number}" for number in range(1, self.options.nodes + 1)]
         self.env = {"SLURM_CONF": str(self.root / "slurm.conf")}
         self._daemons = Daemons(self.logs, leftovers=[self.root, *self._groups()])

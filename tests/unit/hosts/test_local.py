@@ -99,33 +99,6 @@ def test_memory_without_limits_is_the_machines(tmp_path: Path) -> None:
     assert local.usable_memory(tmp_path) == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-MOUNTS = r"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-30 22 0:40 / /home rw,relatime shared:5 - nfs4 server:/home rw
-31 22 0:41 / /home/local\040disk rw,relatime - xfs /dev/sdb rw
-32 22 0:42 / /mnt/share rw - fuse.sshfs me@there: rw
-33 22 0:43 / /mnt/late rw - nfs server:/a rw
-34 22 0:44 / /mnt/late rw - ext4 /dev/sdc rw
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "network"),
-    [
-        ("/var/lib", False),
-        ("/home/me/.local/share/runyard", True),
-        ("/home", True),
-        ("/homes", False),
-        ("/home/local disk/x", False),
-        ("/mnt/share/x", True),
-        ("/mnt/late", False),
-    ],
-)
-def test_network_file_systems_are_known(tmp_path: Path, path: str, network: bool) -> None:
-    mountinfo = tmp_path / "mountinfo"
-    mountinfo.write_text(MOUNTS)
-    assert local.is_network_filesystem(path, mountinfo) is network
-
-
 def _program(directory: Path, name: str, script: str) -> None:
     path = directory / name
     path.write_text(f"#!/bin/sh\n{script}\n")
