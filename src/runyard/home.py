@@ -75,6 +75,15 @@ def lock(settings: Settings, wait: float = 0.0) -> Iterator[None]:
         os.close(handle)
 
 
+def is_held_elsewhere(settings: Settings) -> bool:
+    """Whether the holder that the lock names is on another machine."""
+    handle = os.open(settings.home / "lock", os.O_RDONLY)
+    try:
+        return _is_elsewhere(_holder(handle))
+    finally:
+        os.close(handle)
+
+
 def _take(handle: int, *, shared: bool) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

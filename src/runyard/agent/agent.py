@@ -157,8 +157,13 @@ class Agent:
             self._end(attempt, attempt.sighting.text or "nothing of it is left, and it left no record")
         elif verdict is Verdict.NOT_STARTED and attempt.stop_reason is None:
             self._starter.submit_again(attempt)
-        elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now):
+        elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now) and self._may_give_up(attempt):
             self._give_up(attempt)
+
+    def _may_give_up(self, attempt: Attempt) -> bool:
+        """Silence on another machine proves nothing, and a run that is given up may be tried again: so only a run that
+        is to end anyway."""
+        return attempt.sighting.node in (None, self._node) or attempt.stop_reason is not None
 
     def _give_up(self, attempt: Attempt) -> None:
         """In doubt for too long. If its runner ever wakes up, it finds the wish to stop before anything else."""

@@ -52,7 +52,7 @@ class Finisher:
 
     def _collect(self, attempt: Attempt) -> None:
         place = self._place(attempt)
-        if attempt.disowned or outputs.is_empty(place.directory):
+        if attempt.disowned or not place.globs or outputs.is_empty(place.directory):
             attempt.outputs = []
             return
         if self._clock() < self._pause_until:

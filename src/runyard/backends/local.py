@@ -157,7 +157,8 @@ class LocalBackend(Backend, Notifier):
             return Sighting(presence=Presence.ALIVE, native_id=str(found.pid))
         if found.boot_id != machine.boot_id():
             if found.node != machine.node_name():
-                return Sighting(presence=Presence.UNKNOWN, text=f"its runner is on another machine, {found.node}")
+                text = f"its runner is on another machine, {found.node}"
+                return Sighting(presence=Presence.UNKNOWN, text=text, node=found.node)
             return _gone(f"{found.node} was restarted while it ran")
         if _has_record(directory):
             return _gone("it left a record")

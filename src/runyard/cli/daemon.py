@@ -6,29 +6,47 @@ import contextlib
 import dataclasses
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from runyard import errors, home
-from runyard.agent import local as local_agent
 from runyard.cli import output
+from runyard.cli.serving import Agents
 from runyard.hosts import local
 from runyard.server import address
-from runyard.server.embedded import DirectLink
-from runyard.server.serve import Background, serve
+from runyard.server.serve import serve
 from runyard.settings import Settings
 from runyard.yard import Yard
 
 SITE = "local"
+TURN_S = 60.0  # how long a command without a daemon waits for others to finish
 
 
 def run(settings: Settings, *, port_chosen: bool, on_listening: Callable[[str], None]) -> None:
     """Own the home and answer until SIGTERM or SIGINT; raises HomeInUse, Conflict (port), ConfigError."""
-    log_to_stderr(settings.log_level)
     home.refuse_daemon(settings)
-    with home.lock(settings), _opened(settings if port_chosen else _with_free_port(settings)) as yard:
-        _describe_site(yard)
-        serve(yard, [_agent(yard)], on_listening=on_listening)
+    with home.lock(settings):
+        _run(settings if port_chosen else _with_free_port(settings), on_listening, threading.Event())
+
+
+def run_attached(settings: Settings, *, on_listening: Callable[[str], None]) -> None:
+    """A yard for one command: it waits for its turn, and ends when the command closes our standard input."""
+    with home.lock(settings, wait=TURN_S):
+        stop = threading.Event()
+        threading.Thread(target=_stop_at_end_of_input, args=(stop,), name="attached", daemon=True).start()
+        _run(dataclasses.replace(settings, port=0), on_listening, stop)
+
+
+def _run(settings: Settings, on_listening: Callable[[str], None], stop: threading.Event) -> None:
+    log_to_stderr(settings.log_level)
+    with opened(settings) as yard:
+        serve(yard, [Agents(yard)], stop=stop, on_listening=on_listening)
+
+
+def _stop_at_end_of_input(stop: threading.Event) -> None:
+    sys.stdin.buffer.read()
+    stop.set()
 
 
 def log_to_stderr(level: str) -> None:
@@ -38,9 +56,11 @@ def log_to_stderr(level: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(settings: Settings) -> Iterator[Yard]:
-    yard = Yard.open(settings)
+def opened(settings: Settings) -> Iterator[Yard]:
+    """The yard of a home that is ours, with the site that this machine is."""
+    yard = Yard.open(settings, network=home.is_on_network(settings))
     try:
+        _describe_site(yard)
         yield yard
     finally:
         yard.close()
@@ -66,13 +86,6 @@ def _describe_site(yard: Yard) -> None:
         else ""
     )
     yard.ensure_site(SITE, "local", explicit=scheduler is not None, note=note).result()
-
-
-def _agent(yard: Yard) -> Background:
-    def agent(stop: threading.Event) -> None:
-        local_agent.serve(DirectLink(yard, yard.owner()), yard.settings, stop, SITE)
-
-    return agent
 
 
 def port_was_chosen(settings: Settings, flag: int | None) -> bool:

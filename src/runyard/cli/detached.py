@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from runyard import errors, machine
 from runyard.client import locate
+from runyard.client.address import Address, complaint
 from runyard.client.transport import Transport
 from runyard.settings import Settings
 
@@ -26,7 +27,7 @@ PAUSE = 0.02
 T = TypeVar("T")
 
 
-def start(settings: Settings, options: Sequence[str]) -> locate.Address:
+def start(settings: Settings, options: Sequence[str]) -> Address:
     """A yard for this home that answers: started now, or found. The home's lock decides between two who try at once."""
     found = answering(settings.home)
     if found is not None:
@@ -40,7 +41,7 @@ def start(settings: Settings, options: Sequence[str]) -> locate.Address:
     raise _explain(log, before, child.poll())
 
 
-def answering(home: Path) -> locate.Address | None:
+def answering(home: Path) -> Address | None:
     """The address of this home's yard if it is there and is this home's: a port may have passed to another program."""
     address = locate.running(home)
     if address is None:
@@ -52,7 +53,7 @@ def answering(home: Path) -> locate.Address | None:
     return address if health.get("pid") == address.pid else None
 
 
-def owner(home: Path) -> locate.Address | None:
+def owner(home: Path) -> Address | None:
     """The yard that holds this home, even when it is too busy or too stuck to answer: its lock proves it."""
     address = locate.running(home)
     if address is None or not _is_locked(home):
@@ -60,7 +61,7 @@ def owner(home: Path) -> locate.Address | None:
     return address if _holder(home).get("pid") == address.pid else None
 
 
-def stop(address: locate.Address) -> None:
+def stop(address: Address) -> None:
     """SIGTERM, and wait until the process is gone."""
     try:
         os.kill(address.pid, signal.SIGTERM)
@@ -133,5 +134,5 @@ def _explain(log: Path, before: int, code: int | None) -> errors.RunyardError:
         said = file.read(1 << 20).decode("utf-8", "replace")
     if code is None:
         return errors.YardUnreachable(f"the yard did not answer within {START_TIMEOUT:g} s", f"look into {log}")
-    message, fix = locate.complaint(said)
+    message, fix = complaint(said)
     return errors.RunyardError(message, fix or f"look into {log}")

@@ -26,6 +26,7 @@ RUNS = {
 }
 YARD = {
     "up": "Start the yard.",
+    "check": "Do what a yard's daemon does, once: take work, submit, poll, relay, finish.",
     "down": "Stop the yard; its runs go on.",
     "status": "Say whether the yard runs, and where.",
     "doctor": "Check this machine and this yard.",

@@ -15,8 +15,9 @@ from runyard.cli import detached, output
 @click.option("-d", "--detach", is_flag=True, help="Start it in the background, and return when it answers.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.  [RUNYARD_PORT]")
 @click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).  [RUNYARD_HOST]")
+@click.option("--attached", is_flag=True, hidden=True)
 @output.json_option
-def command(detach: bool, port: int | None, host: str | None, as_json: bool) -> None:
+def command(detach: bool, port: int | None, host: str | None, attached: bool, as_json: bool) -> None:
     """Start the yard.
 
     It runs until Ctrl-C or `runyard down`; runs go on without it, and are found again at the next start. Everything it
@@ -25,13 +26,23 @@ def command(detach: bool, port: int | None, host: str | None, as_json: bool) -> 
     chosen: dict[str, Any] = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
     loaded = dataclasses.replace(settings.load(), **chosen)
     writer = output.writer(as_json)
-    if detach:
+    if attached:
+        _serve_attached(loaded)
+    elif detach:
         _start(loaded, chosen, writer)
     else:
         _serve(loaded, port, writer)
 
 
+def _serve_attached(loaded: settings.Settings) -> None:
+    """For the client of a home without a daemon: it reads the address from our first line."""
+    from runyard.cli import daemon
+
+    daemon.run_attached(loaded, on_listening=lambda url: click.echo(url))
+
+
 def _start(loaded: settings.Settings, chosen: dict[str, Any], writer: output.Writer) -> None:
+    home.refuse_daemon(loaded)
     home.prepare(loaded)
     options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
     address = detached.start(loaded, options)

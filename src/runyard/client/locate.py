@@ -9,20 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runyard import errors, settings
+from runyard import errors, home, settings
+from runyard.client import attached
+from runyard.client.address import Address, complaint
 
 START_TIMEOUT = 90.0
 
 Notify = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
-    """What a running yard leaves in `<home>/yard.json`."""
-
-    url: str
-    pid: int
-    version: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +75,8 @@ class Finder:
         raise errors.Unauthorized(f"no token for the yard at {url}", "set RUNYARD_TOKEN")
 
     def _started(self) -> Address:
+        if not home.has_daemon(settings.load(self.home)):
+            return attached.yard(self.home)
         if not self.start:
             raise errors.YardUnreachable(f"no yard is running for {self.home}", "runyard up -d")
         self.notify(f"no yard is running; starting one in the background for {self.home}")
@@ -147,15 +142,3 @@ def start_yard(home: Path) -> None:
     if done.returncode:
         message, fix = complaint(done.stderr.decode("utf-8", "replace"))
         raise errors.YardUnreachable(message, fix or "runyard up")
-
-
-def complaint(text: str) -> tuple[str, str]:
-    """The last `error: …` and its `fix: …` in what a runyard command wrote."""
-    message, fix = "", ""
-    for line in text.splitlines():
-        if line.startswith("error: "):
-            message, fix = line.removeprefix("error: "), ""
-        elif line.startswith("fix: ") and message:
-            fix = line.removeprefix("fix: ")
-    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
-    return message or f"the yard could not be started: {last}", fix

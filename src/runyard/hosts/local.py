@@ -3,93 +3,79 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-import signal
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from runyard.hosts import scan
-from runyard.hosts.base import Host, Known, Result, Seen
+from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Output, Result, Search, Seen, Source
+from runyard.hosts.far import commands, outputs, scanning
+from runyard.hosts.far import files as far_files
 
 SCHEDULERS = {"slurm": ["sinfo", "--noheader"], "gridengine": ["qhost"]}
 SCHEDULER_PATIENCE_S = 3.0
 
 
 class LocalHost:
+    pause = 0.0
+    copies = False
+
     def run(self, argv: Sequence[str], *, timeout: float, input: bytes = b"") -> Result:
-        try:
-            process = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return Result(code=127, stderr=f"{argv[0]}: {error.strerror}".encode())
-        with process:
-            try:
-                stdout, stderr = process.communicate(input, timeout)
-            except subprocess.TimeoutExpired:
-                _kill_group(process)
-                return Result(code=None, stderr=f"{argv[0]}: no answer within {timeout:g} seconds".encode())
-        return Result(code=process.returncode, stdout=stdout, stderr=stderr)
+        code, stdout, stderr = commands.run([os.fsencode(word) for word in argv], input, timeout)
+        return Result(code=code, stdout=stdout, stderr=stderr)
 
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
-        make_directory(root)
-        for name in directories:
-            make_directory(os.path.join(root, name))
-        for name, data in files.items():
-            write_file(os.path.join(root, name), data)
+        named = ((os.fsencode(name), data) for name, data in files.items())
+        far_files.put(os.fsencode(root), named, map(os.fsencode, directories))
+
+    def install(self, target: str, files: Mapping[str, bytes]) -> None:
+        far_files.install(os.fsencode(target), {os.fsencode(name): data for name, data in files.items()})
 
     def fetch(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        return far_files.fetch(os.fsencode(path))
+
+    def fetch_many(self, paths: Sequence[str]) -> dict[str, bytes]:
+        found = {}
+        for path in paths:
+            with contextlib.suppress(OSError):
+                found[path] = self.fetch(path)
+        return found
+
+    def filled(self, directories: Sequence[str]) -> set[str]:
+        return {directory for directory in directories if far_files.has_entries(os.fsencode(directory))}
 
     def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
-        return scan.scan(root, known)
+        found = scanning.scan(os.fsencode(root), scan.question(known), CHUNK, SCAN_BYTES)
+        return [scan.answer(told, pieces) for told, pieces in found]
+
+    def find(self, searches: Sequence[Search]) -> list[Listing]:
+        return [listing(outputs.find(dataclasses.asdict(search), lambda: None)) for search in searches]
+
+    @contextlib.contextmanager
+    def borrow(self, sources: Sequence[Source]) -> Iterator[dict[str, Path]]:
+        yield {source.digest: Path(source.path) for source in sources}
+
+
+def listing(found: Iterable[dict[str, Any]]) -> Listing:
+    """Of what `far.outputs` tells."""
+    made = Listing()
+    for told in found:
+        if "note" in told:
+            made.notes.append(told["note"])
+        else:
+            made.files.append(Output(path=told["path"], size=told["size"], digest=told["digest"], mode=told["mode"]))
+    return made
 
 
 def make_directory(path: str) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        make_directory(os.path.dirname(path))
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
+    far_files.make_directory(os.fsencode(path))
 
 
 def write_file(path: str, data: bytes, *, durable: bool = False) -> None:
     """Replace a file as a whole: a reader finds the old one or the new one, never a part. `durable`: on disk, too."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
-            if durable:
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.rename(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the command and what it started in its session; its pipes are closed unread: others may hold them."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+    far_files.write(os.fsencode(path), data, durable)
 
 
 def usable_cpus(root: Path = Path("/")) -> int:

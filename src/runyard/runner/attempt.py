@@ -28,6 +28,7 @@ class Attempt:
         self._meter = memory.Meter()
         self._output = output.Output(wanted.split_output)
         self._sampler = usage.Sampler(wanted.gpus)
+        self._ended = usage.Ended()
         self._timers = timers.Timers()
         self._child: Optional[child.Child] = None
         self._started_at, self._begun = time.time(), time.monotonic()
@@ -63,11 +64,19 @@ class Attempt:
             tree_gone=True,
             leftovers=self._leftovers,
             wall_time=round(time.monotonic() - self._begun, 6),
-            cpu_time=round(usage.reaped_cpu_time(), 6),
+            cpu_time=round(self._ended.cpu_time, 6),
             peak_memory=self._peak_memory(),
             sizes=output.sizes(),
         )
         return record
+
+    @property
+    def is_brief(self) -> bool:
+        """Over so soon that it left nothing in this process but the log's descriptor, which `close` closes."""
+        return self._child is not None and self._beats == 0 and self._judge is None and not self._spec.split_output
+
+    def close(self) -> None:
+        self._output.close()
 
     # Starting and waiting
 
@@ -104,11 +113,12 @@ class Attempt:
         """True when no child is left. Orphans become our children, so then there is no descendant either."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
+            self._ended.add(used)
             if self._child is not None and pid == self._child.pid:
                 self._first_ended(self._child, status)
 
@@ -191,7 +201,7 @@ class Attempt:
         processes = self._processes()
         self._meter.see([process for process in processes if process.alive])
         try:
-            self._sampler.write(processes)
+            self._sampler.write(processes, self._ended.cpu_time)
         except OSError as error:
             self._note_trouble(error)
         self._timers.set("sample", self._spec.sample, self._sample)
@@ -239,7 +249,7 @@ class Attempt:
 
     def _peak_memory(self) -> int:
         judged = self._judge.peak if self._judge is not None else 0
-        return max(self._meter.peak, judged, usage.largest_process())
+        return max(self._meter.peak, judged, self._ended.largest)
 
     def _status(self, state: str) -> Dict[str, Any]:
         status = {

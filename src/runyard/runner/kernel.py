@@ -39,6 +39,12 @@ def wait_signal(timeout: float) -> Optional[int]:
     return info.si_signo if info is not None else None
 
 
+def forget_signals() -> None:
+    """Drops those that have come and were not waited for."""
+    while signal.sigtimedwait(SIGNALS, 0) is not None:
+        pass
+
+
 @functools.lru_cache(maxsize=None)
 def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:

@@ -29,6 +29,10 @@ class Output:
         for stream in self._streams:
             stream.copy_all(self._log)
 
+    def close(self) -> None:
+        for descriptor in {self._log, self.stdout, self.stderr}:
+            os.close(descriptor)
+
 
 class Stream:
     """Follows one file into another."""

@@ -2,19 +2,29 @@
 
 import os
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from . import attempt, kernel, memory, output, records, spec, tree
 
 _PATIENCE_S = 900.0  # for the exit record, on a disk that is full
 
 
+class Outcome(NamedTuple):
+    is_recorded: bool
+    is_clean: bool  # nothing of the attempt is left in this process: it may take another one
+
+
 def main(directory: bytes) -> int:
+    return 0 if run(directory).is_recorded else 1
+
+
+def run(directory: bytes) -> Outcome:
     os.chdir(directory)
     if not claim():
-        return 0
+        return Outcome(is_recorded=True, is_clean=True)
     kernel.adopt_orphans()
-    return 0 if records.write_patiently(attempt.STATUS, live(), _PATIENCE_S) else 1
+    record, is_clean = live()
+    return Outcome(records.write_patiently(attempt.STATUS, record, _PATIENCE_S), is_clean)
 
 
 def claim() -> bool:
@@ -29,8 +39,8 @@ def claim() -> bool:
         return False
 
 
-def live() -> Dict[str, Any]:
-    """Returns the exit record."""
+def live() -> Tuple[Dict[str, Any], bool]:
+    """Returns the exit record, and whether this process is as it was before."""
     judge = None
     try:
         wanted = spec.load()
@@ -40,9 +50,10 @@ def live() -> Dict[str, Any]:
     except (spec.BadSpec, OSError) as error:
         if judge is not None:
             judge.close()
-        return never_started(error)
+        return never_started(error), False
     life.run()
-    return life.record()
+    life.close()
+    return life.record(), life.is_brief
 
 
 def introduce(cgroup: Optional[str]) -> None:

@@ -34,7 +34,9 @@ class Traces:
         status = _document(directory, b"status.json")
         self._variable = records.to_bytes("RUNYARD_TAG=%s" % spec["tag"]) if spec.get("tag") else None
         same_boot = runner.get("boot_id") == kernel.boot_id()
-        sessions = (runner.get("session"), status.get("child")) if same_boot else ()
+        # A runner that has written its record may live on, with another attempt.
+        is_open = same_boot and status.get("state") != "ended"
+        sessions = (runner.get("session"), status.get("child")) if is_open else ()
         self._sessions: FrozenSet[int] = frozenset(number for number in sessions if number)
         self._lifetime = _lifetime(directory, runner) if same_boot else (0, 0)
         group = runner.get("cgroup") if same_boot else None

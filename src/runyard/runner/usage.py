@@ -18,27 +18,27 @@ class Sampler:
         self._when = time.monotonic()
         self._cpu = 0.0
 
-    def write(self, processes: List[tree.Process]) -> None:
+    def write(self, processes: List[tree.Process], cpu_of_ended: float) -> None:
         """Raises OSError when the disk is full; that sample is lost then."""
-        sample = self._sample(processes)
+        sample = self._sample(processes, cpu_of_ended)
         if self._file is None:
             self._file = os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         records.append(self._file, records.line(sample))
 
-    def _sample(self, processes: List[tree.Process]) -> Dict[str, Any]:
+    def _sample(self, processes: List[tree.Process], cpu_of_ended: float) -> Dict[str, Any]:
         alive = [process for process in processes if process.alive]
         return {
             "t": round(time.time(), 3),
-            "cpu": self._cores(processes),
+            "cpu": self._cores(cpu_of_ended + sum(process.ticks for process in processes) / kernel.TICKS),
             "threads": sum(process.threads for process in alive),
             "processes": len(alive),
             "rss": sum(process.rss for process in alive),
             "gpus": self._gpu_usage(),
         }
 
-    def _cores(self, processes: List[tree.Process]) -> float:
-        """Cores used since the last sample."""
-        now, cpu = time.monotonic(), reaped_cpu_time() + sum(process.ticks for process in processes) / kernel.TICKS
+    def _cores(self, cpu: float) -> float:
+        """Cores used since the last sample, from the cpu time used since the start."""
+        now = time.monotonic()
         passed, used = now - self._when, cpu - self._cpu
         self._when, self._cpu = now, max(cpu, self._cpu)
         return round(max(used, 0.0) / passed, 3) if passed > 0 else 0.0
@@ -53,12 +53,13 @@ class Sampler:
         return [self._nvml.usage(uuid) for uuid in self._gpus]
 
 
-def reaped_cpu_time() -> float:
-    """Of all that has ended: a process adds what it waited for to its own, and at the end we wait for everybody."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+class Ended:
+    """What the processes that have ended used: each tells it for itself and for those it waited for."""
 
+    def __init__(self) -> None:
+        self.cpu_time = 0.0
+        self.largest = 0  # bytes: the highest RSS of any single one
 
-def largest_process() -> int:
-    """Bytes: the highest RSS of any single process that has ended."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    def add(self, used: resource.struct_rusage) -> None:
+        self.cpu_time += used.ru_utime + used.ru_stime
+        self.largest = max(self.largest, used.ru_maxrss * 1024)

@@ -14,13 +14,14 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from . import cgroup, clients, digest, kernel, link, process, records, runner, tree
+from . import cgroup, clients, digest, kernel, link, nursery, process
 
 LOCK = "zygote.lock"
 LOG = "zygote.log"
 ALREADY_SERVED = 3  # exit code
 
 _IDLE_S = 3600.0
+_IDLE_RUNNER_S = 5.0
 _LOOK_S = 10.0  # between looks whether anybody still wants us
 _KILL_AGAIN_S = 0.05
 
@@ -106,8 +107,7 @@ class Zygote:
         self._digest = version
         self._selector = selectors.PollSelector()  # epoll would be one more descriptor to close in each runner
         self._clients: Set[clients.Client] = set()
-        self._runners: Dict[int, str] = {}
-        self._bereaved = False  # a runner died and may have left processes behind
+        self._nursery = nursery.Nursery(self._selector, self._descriptors)
         self._quitting = False
         self._busy_at = time.monotonic()
         self._woken, self._wake = os.pipe()
@@ -115,10 +115,11 @@ class Zygote:
     def serve(self) -> None:
         self._prepare()
         while not self._is_over():
-            for key, events in self._selector.select(_KILL_AGAIN_S if self._bereaved else _LOOK_S):
+            for key, events in self._selector.select(_KILL_AGAIN_S if self._nursery.is_bereaved else _LOOK_S):
                 key.data(events)
-            if self._bereaved:
-                self._end_orphans()
+            if self._nursery.is_bereaved:
+                self._nursery.end_orphans()
+            self._spread_notices()
             self._look_around()
 
     def _prepare(self) -> None:
@@ -136,13 +137,14 @@ class Zygote:
             gc.freeze()
 
     def _is_over(self) -> bool:
-        if self._runners:
+        if len(self._nursery):
             return False
         return self._quitting or (not self._clients and time.monotonic() - self._busy_at > _IDLE_S)
 
     def _look_around(self) -> None:
-        if self._clients or self._runners:
+        if self._clients or self._nursery.busy:
             self._busy_at = time.monotonic()
+        self._nursery.dismiss_idle(0 if self._quitting else _IDLE_RUNNER_S)
         if not self._quitting and not self._owns_socket():
             self._quit()
 
@@ -168,6 +170,8 @@ class Zygote:
         self._selector.register(connection, selectors.EVENT_READ, lambda events: self._on_client(client, events))
 
     def _on_client(self, client: clients.Client, events: int) -> None:
+        if client not in self._clients:  # dropped while another one was served
+            return
         if events & selectors.EVENT_READ:
             for message in client.receive():
                 self._obey(client, message)
@@ -177,9 +181,24 @@ class Zygote:
         if "start" in message:
             client.queue(self._start(str(message["start"])))
         elif "ping" in message:
-            client.queue({"pong": 1, "pid": os.getpid(), "runner": self._digest, "runners": len(self._runners)})
+            client.queue({"pong": 1, "pid": os.getpid(), "runner": self._digest, "runners": self._nursery.busy})
         elif "quit" in message:
             self._quit()
+
+    def _start(self, directory: str) -> Dict[str, Any]:
+        if self._quitting:
+            return {"failed": directory, "error": "this zygote takes no more starts"}
+        try:
+            return {"started": directory, "pid": self._nursery.start(directory)}
+        except OSError as error:
+            return {"failed": directory, "error": str(error.strerror)}
+
+    def _spread_notices(self) -> None:
+        notices = self._nursery.take_notices()
+        for client in list(self._clients) if notices else ():
+            for notice in notices:
+                client.queue(notice)
+            self._flush(client)
 
     def _flush(self, client: clients.Client) -> None:
         client.flush()
@@ -206,71 +225,12 @@ class Zygote:
 
     # Runners
 
-    def _start(self, directory: str) -> Dict[str, Any]:
-        if self._quitting:
-            return {"failed": directory, "error": "this zygote takes no more starts"}
-        # A runner waits for these: they stay blocked in it from its first moment on.
-        signal.pthread_sigmask(signal.SIG_BLOCK, kernel.SIGNALS)
-        try:
-            pid = os.fork()
-            if pid == 0:
-                self._become_runner(records.to_bytes(directory))
-        except OSError as error:
-            return {"failed": directory, "error": str(error.strerror)}
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.SIGNALS)
-        self._runners[pid] = directory
-        return {"started": directory, "pid": pid}
-
-    def _become_runner(self, directory: bytes) -> None:
-        """Never returns."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            for descriptor in self._descriptors():
-                os.close(descriptor)
-            process.lead_session()
-            code = runner.main(directory)
-        except BaseException:
-            process.print_traceback()
-        finally:
-            os._exit(code)
+    def _on_signal(self, _: int) -> None:
+        if signal.SIGTERM in os.read(self._woken, 1 << 16):
+            self._quit()
+        self._nursery.reap()
 
     def _descriptors(self) -> List[int]:
+        """What a runner must not inherit."""
         own = [self._lock, self._listener.fileno(), self._woken, self._wake]
         return own + [client.connection.fileno() for client in self._clients]
-
-    def _on_signal(self, _: int) -> None:
-        received = os.read(self._woken, 1 << 16)
-        if signal.SIGTERM in received:
-            self._quit()
-        ended = self._reap()
-        if any(notice["status"] for notice in ended):
-            self._bereaved = True
-            self._end_orphans()
-        for client in list(self._clients) if ended else ():
-            for notice in ended:
-                client.queue(notice)
-            self._flush(client)
-
-    def _reap(self) -> List[Dict[str, Any]]:
-        """A notice for each runner that has ended. The others were orphans."""
-        ended: List[Dict[str, Any]] = []
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return ended
-            if pid == 0:
-                return ended
-            if pid in self._runners:
-                ended.append({"ended": self._runners.pop(pid), "pid": pid, "status": _returncode(status)})
-
-    def _end_orphans(self) -> None:
-        """A child that is no runner was a dead runner's. Repeated until there is none, as their own become ours."""
-        self._bereaved = bool(tree.end_all(lambda: tree.descendants(os.getpid(), spare=self._runners)))
-
-
-def _returncode(status: int) -> int:
-    """As subprocess gives it: a signal is negative."""
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -450,6 +451,39 @@ def test_an_attempt_that_ran_and_lost_its_directory_is_never_started_again(crew:
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
     assert crew.yard.ended[key].record is None
     assert not (tmp_path / "again").exists()
+
+
+def _claim_that_began(crew: Crew, runner: dict[str, object] | None) -> AttemptKey:
+    """As an earlier incarnation left it; `runner` is what its runner said of itself."""
+    key = crew.yard.submit(["true"])
+    crew.yard.owned[key] = crew.yard.queue.pop()
+    started = crew.directory(key) / "started"
+    started.mkdir(parents=True)
+    if runner is not None:
+        (started / "runner.json").write_text(json.dumps(runner))
+    return key
+
+
+def test_a_runner_that_never_said_who_it_is_is_given_up(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runyard.agent.watch.SILENCE_S", 0.5)
+    key = _claim_that_began(crew, None)
+    crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
+    assert "did not say" in str(crew.yard.ended[key].gone)
+    assert json.loads((crew.directory(key) / "control.json").read_text())["stop"]["reason"] == "lost"
+
+
+def test_a_run_on_another_machine_is_given_up_only_when_it_is_to_end(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runyard.agent.watch.SILENCE_S", 0.2)
+    runner = {"pid": 1, "start_time": 1, "boot_id": "another", "node": "elsewhere", "session": 1}
+    key = _claim_that_began(crew, runner)
+    agent, later = crew.agent(cpus=2), time.monotonic() + 1.5
+    crew.drive(agent, lambda: time.monotonic() > later, "a while")
+    assert key not in crew.yard.ended
+    crew.yard.cancel(key)
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    assert "elsewhere" in str(crew.yard.ended[key].gone)
 
 
 @pytest.mark.parametrize("ran", [False, True])

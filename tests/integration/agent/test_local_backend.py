@@ -125,7 +125,7 @@ def test_a_runner_on_another_machine_is_unknown(backend: LocalBackend, jobs: Job
     said = {"pid": 1, "start_time": 1, "boot_id": "another", "node": "elsewhere", "session": 1}
     (started / "runner.json").write_text(json.dumps(said))
     found = sight(backend, job)
-    assert found.presence is Presence.UNKNOWN
+    assert (found.presence, found.node) == (Presence.UNKNOWN, "elsewhere")
     assert "elsewhere" in found.text
 
 

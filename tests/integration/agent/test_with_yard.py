@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from runyard.agent import local
 from runyard.agent.agent import Agent
 from runyard.agent.http import HttpLink
 from runyard.agent.link import Link
+from runyard.backends import capacity
+from runyard.backends.local import LocalBackend
 from runyard.model.roles import Role
 from runyard.model.spec import RunSpec
 from runyard.server.embedded import DirectLink
@@ -38,7 +39,9 @@ class Site:
         self._stop, self._thread = threading.Event(), threading.Thread()
 
     def start(self) -> Agent:
-        agent = self.agent = local.build(self._make_link(), self.settings)
+        directory = self.settings.site_dir("local")
+        total = capacity.of_this_machine(cpus=2)
+        agent = self.agent = Agent(self._make_link(), LocalBackend(directory), directory, "local", total)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, args=(agent, self._stop))
         self._thread.start()

@@ -22,6 +22,7 @@ from tests.labs.cluster import Cluster
 
 SETTINGS = {"python": "/usr/bin/python3", "poll_interval": "1", "command_timeout": "10"}
 PATIENCE_S = 90.0
+PROGRAMS = frozenset({"sbatch", "squeue", "sacct", "scancel", "qsub", "qstat", "qacct", "qdel"})
 
 
 class UserHost(LocalHost):

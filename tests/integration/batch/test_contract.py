@@ -64,8 +64,7 @@ class TestGridEngine(OnCluster):
     def is_alive(self, pid: int) -> bool:
         """Hosts are machines that count their processes by themselves."""
         try:
-            return any(
-                "stubborn.py" in text for node in self._lab.nodes for text in self._lab.node_commands(node).values()
-            )
+            commands = [text for node in self._lab.nodes for text in self._lab.node_commands(node).values()]
         except psutil.Error:  # one that ended while it was looked at
             return self.is_alive(pid)
+        return any("stubborn.py" in text for text in commands)

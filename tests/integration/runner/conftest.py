@@ -89,8 +89,11 @@ class Zygote:
         attempts.until(lambda: not attempts.lives(self.pid))
 
 
+NewZygote = Callable[..., Zygote]
+
+
 @pytest.fixture
-def new_zygote(site: Path, runner_directory: str) -> Iterator[Callable[..., Zygote]]:
+def new_zygote(site: Path, runner_directory: str) -> Iterator[NewZygote]:
     made: list[Zygote] = []
 
     def make(python: str = sys.executable) -> Zygote:

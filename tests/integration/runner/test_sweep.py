@@ -13,6 +13,7 @@ import pytest
 
 from runyard.runner import sweep
 from tests.integration.runner.attempts import DAEMON, Attempt, NewAttempt, lives, python_job, shell_job, until
+from tests.integration.runner.conftest import NewZygote
 
 
 def sweep_by_program(attempt: Attempt) -> dict[str, Any]:
@@ -102,3 +103,14 @@ def test_a_living_runner_is_ended_as_well(new_attempt: NewAttempt) -> None:
     assert sweep_by_program(attempt)["left"] == 0
     assert runner.wait(30) < 0
     until(lambda: not any(map(lives, pids)))
+
+
+def test_a_runner_that_went_on_to_another_run_is_spared(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
+    parent = new_zygote()
+    first, second = new_attempt(["true"]), new_attempt(shell_job("echo $$ > ready; exec sleep 600"))
+    number = parent.start(first)
+    parent.notice("ended")
+    assert parent.start(second) == number
+    (pid,) = second.pids("ready")
+    assert sweep.sweep(str(first.directory)) == {"killed": 0, "left": 0}
+    assert lives(number) and lives(pid)

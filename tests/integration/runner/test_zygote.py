@@ -10,20 +10,14 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from runyard import runner
 from runyard.runner import link, zygote
 from tests.integration.runner.attempts import DAEMON, NewAttempt, lives, python_job, shell_job, until
-
-if TYPE_CHECKING:
-    from tests.integration.runner.conftest import Zygote
-
-NewZygote = Callable[..., "Zygote"]
+from tests.integration.runner.conftest import NewZygote
 
 SLEEP = "echo $$ > ready; exec sleep 600"
 
@@ -53,7 +47,8 @@ def test_its_runners_are_like_those_that_were_started_by_themselves(
     assert (child, parent) == (session, pid)
     assert int(blocked.split()[1], 16) == int(ignored.split()[1], 16) == 0
     assert descriptors == ["0", "1", "2", "3"]
-    assert not [name for name in os.listdir(f"/proc/{pid}/fd") if "socket" in os.readlink(f"/proc/{pid}/fd/{name}")]
+    links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+    assert sum("socket" in link for link in links) == 1  # its own line to the zygote
     identity = attempt.document("started/runner.json")
     assert identity is not None
     assert identity["pid"] == identity["session"] == pid
@@ -69,6 +64,62 @@ def test_it_does_nothing_twice(new_zygote: NewZygote, new_attempt: NewAttempt) -
     assert [parent.notice("ended")["status"] for _ in range(3)] == [0, 0, 0]
     assert (attempt.work / "runs").read_text() == "ran\n"
     assert len(attempt.text("duplicates").splitlines()) == 2
+
+
+def test_a_runner_of_short_runs_takes_the_next(new_zygote: NewZygote, new_attempt: NewAttempt, python: str) -> None:
+    """Each run is recorded as if it had a runner of its own."""
+    parent = new_zygote(python)
+    numbers = []
+    for number in range(5):
+        attempt = new_attempt(shell_job(f"echo $RUNYARD_TAG; exit {number}"), tag=f"tag {number}")
+        numbers.append(parent.start(attempt))
+        assert parent.notice("ended") == {"ended": str(attempt.directory), "pid": numbers[-1], "status": 0}
+        record = attempt.record()
+        assert (record["exit_code"], record["beat"]) == (number, 1)
+        assert record["cpu_time"] < 0.5
+        assert attempt.text() == f"tag {number}\n"
+    assert len(set(numbers)) == 1
+    assert parent.ask()["runners"] == 0
+    descriptors = os.listdir(f"/proc/{numbers[0]}/fd")
+    assert len(descriptors) == 4  # three that everybody has, and the line to the zygote
+
+
+def test_a_runner_of_a_longer_run_does_not(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
+    parent = new_zygote()
+    first = parent.start(new_attempt(["sleep", "0.5"]))
+    assert parent.notice("ended")["pid"] == first
+    until(lambda: not lives(first))
+    assert parent.start(new_attempt(["true"])) != first
+
+
+def test_a_late_signal_does_not_hit_the_next_run(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
+    parent = new_zygote()
+    first = parent.start(new_attempt(["true"]))
+    parent.notice("ended")
+    os.kill(first, signal.SIGTERM)
+    second = new_attempt(["sleep", "0.3"])
+    assert parent.start(second) == first
+    assert second.record()["ending"] == "exit"
+
+
+def test_waiting_runners_go_with_their_zygote(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
+    parent = new_zygote()
+    waiting = parent.start(new_attempt(["true"]))
+    parent.notice("ended")
+    assert lives(waiting)
+    os.kill(parent.pid, signal.SIGKILL)
+    until(lambda: not lives(waiting))
+
+
+def test_a_waiting_runner_that_was_killed_is_replaced(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
+    parent = new_zygote()
+    waiting = parent.start(new_attempt(["true"]))
+    parent.notice("ended")
+    os.kill(waiting, signal.SIGKILL)
+    until(lambda: not lives(waiting))
+    attempt = new_attempt(["true"])
+    until(lambda: parent.start(attempt) and parent.notice("ended")["status"] == 0)
+    assert attempt.record()["exit_code"] == 0
 
 
 def test_a_missing_directory_is_told(new_zygote: NewZygote, site: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
-from runyard.client import locate
+from runyard.client import address, locate
 
 URL = "http://127.0.0.1:4711"
 
@@ -78,6 +78,6 @@ def test_no_token_file(home: Path) -> None:
 
 def test_a_complaint_is_read_from_what_a_command_wrote() -> None:
     text = "2026-01-01 starting\nerror: port 9090 is taken\nfix: runyard up --port 0\n"
-    assert locate.complaint(text) == ("port 9090 is taken", "runyard up --port 0")
-    assert locate.complaint("Segmentation fault\n\n") == ("the yard could not be started: Segmentation fault", "")
-    assert locate.complaint("")[0].endswith("it said nothing")
+    assert address.complaint(text) == ("port 9090 is taken", "runyard up --port 0")
+    assert address.complaint("Segmentation fault\n\n") == ("the yard could not be started: Segmentation fault", "")
+    assert address.complaint("")[0].endswith("it said nothing")

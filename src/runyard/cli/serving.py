@@ -1,0 +1,112 @@
+"""The agents of the sites that a yard serves itself: one thread each, following what is added, changed and removed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+
+from runyard import errors
+from runyard.agent import sites
+from runyard.agent.agent import Agent
+from runyard.agent.errands import Errands, InlineErrands
+from runyard.model.site import YARD, SiteSpec
+from runyard.server.embedded import DirectLink
+from runyard.yard import Yard
+from runyard.yard.yard import SITES_CHANGED
+
+LOOK_S = 30.0  # between two looks at the list of sites, where no hint came
+SOON_S = 0.1  # what is due so soon belongs to the same pass
+RESTART_S = 5.0  # after an agent could not be made
+
+log = logging.getLogger(__name__)
+
+
+def described(yard: Yard) -> dict[str, SiteSpec]:
+    """The sites that this yard's process serves."""
+    found = {site["name"]: SiteSpec.parse(site["config"]) for site in yard.sites()}
+    return {name: spec for name, spec in found.items() if spec.served_by == YARD}
+
+
+def build(yard: Yard, name: str, spec: SiteSpec, errands: Errands | None = None) -> Agent:
+    return sites.build(DirectLink(yard, yard.owner()), name, spec, yard.settings, errands)
+
+
+def work_once(yard: Yard, name: str, spec: SiteSpec, deadline: float) -> None:
+    """Serve a site until nothing is left to do at this moment, or until the deadline (monotonic)."""
+    agent = build(yard, name, spec, InlineErrands())
+    try:
+        agent.tick()
+        while not agent.stale and agent.next_due() <= time.monotonic() + SOON_S and time.monotonic() < deadline:
+            time.sleep(max(0.0, agent.next_due() - time.monotonic()))
+            agent.tick()
+    finally:
+        agent.close()
+
+
+@dataclass
+class _Service:
+    """One site and the thread that serves it."""
+
+    spec: SiteSpec
+    thread: threading.Thread
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class Agents:
+    """A background part of the yard."""
+
+    __name__ = "agents"
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._services: dict[str, _Service] = {}
+        self._changed = threading.Event()
+
+    def __call__(self, stop: threading.Event) -> None:
+        unlisten = self._yard.hints.listen(SITES_CHANGED, self._changed.set)
+        watcher = threading.Thread(target=self._change_after, args=(stop,), name="agents-stop", daemon=True)
+        watcher.start()
+        try:
+            while not stop.is_set():
+                self._changed.clear()
+                self._follow(described(self._yard))
+                self._changed.wait(LOOK_S)
+        finally:
+            unlisten()
+            self._follow({})
+
+    def _change_after(self, stop: threading.Event) -> None:
+        stop.wait()
+        self._changed.set()
+
+    def _follow(self, wanted: dict[str, SiteSpec]) -> None:
+        """Stop what is not wanted any more or was changed, then start what is missing."""
+        ending = [name for name, service in self._services.items() if wanted.get(name) != service.spec]
+        for name in ending:
+            self._services[name].stop.set()
+        for name in ending:
+            self._services.pop(name).thread.join()
+        for name, spec in wanted.items():
+            if name not in self._services:
+                self._services[name] = self._start(name, spec)
+
+    def _start(self, name: str, spec: SiteSpec) -> _Service:
+        stop = threading.Event()
+        thread = threading.Thread(target=self._serve, args=(name, spec, stop), name=f"agent-{name}", daemon=True)
+        thread.start()
+        return _Service(spec=spec, thread=thread, stop=stop)
+
+    def _serve(self, name: str, spec: SiteSpec, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                agent = build(self._yard, name, spec)
+            except errors.RunyardError as error:
+                log.error("site %s cannot be served: %s", name, error)
+            else:
+                try:
+                    agent.run_forever(stop)
+                finally:
+                    agent.close()
+            stop.wait(RESTART_S)

@@ -1,0 +1,36 @@
+"""Run a command, and end it when its time is over."""
+
+import os
+import signal
+import subprocess
+from typing import List, Optional, Tuple
+
+
+def run(argv: List[bytes], given: bytes, timeout: float) -> Tuple[Optional[int], bytes, bytes]:
+    """Code, stdout and stderr. After `timeout` seconds the command and all in its session are killed: None."""
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+    except OSError as error:
+        return 127, b"", b"%s: %s" % (argv[0], str(error.strerror).encode())
+    with process:
+        try:
+            stdout, stderr = process.communicate(given, timeout)
+        except subprocess.TimeoutExpired:
+            _kill_group(process)
+            return None, b"", b"%s: no answer within %g seconds" % (argv[0], timeout)
+    return process.returncode, stdout, stderr
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Its pipes are closed unread: something that left its session may hold them open for ever."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        try:
+            if pipe is not None:
+                pipe.close()
+        except OSError:
+            pass

@@ -1,0 +1,117 @@
+"""What a run left behind: found, described by its digest, and read from any offset on."""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional
+
+from . import files
+
+CHUNK = 1 << 20
+
+Json = Dict[str, Any]
+Beat = Callable[[], None]  # called while work goes on that may take long
+
+
+def find(search: Json, beat: Beat) -> Iterator[Json]:
+    """Describes every regular file that the pattern names, or says in a `note` what is left out and why."""
+    root, taken, beyond, unreadable = files.encode(search["directory"]), 0, 0, 0
+    for path in _wanted(root, search, beat):
+        text = _text(path)
+        if text is None:
+            unreadable += 1
+        elif taken == search["most"]:
+            beyond += 1
+        else:
+            found = _describe(root, path, text, beat)
+            taken += "path" in found
+            yield found
+    if unreadable:
+        yield {"note": "%d outputs left out: their names are not UTF-8" % unreadable}
+    if beyond:
+        yield {"note": "%d outputs left out: at most %d files come back" % (beyond, taken)}
+
+
+def stream(path: bytes, offset: int, size: int) -> Iterator[bytes]:
+    """The bytes from the offset on, up to that size."""
+    with _open(path) as file:
+        file.seek(offset)
+        while offset < size:
+            chunk = file.read(min(CHUNK, size - offset))
+            if not chunk:
+                return
+            offset += len(chunk)
+            yield chunk
+
+
+def _wanted(root: bytes, search: Json, beat: Beat) -> Iterator[bytes]:
+    pattern, since = re.compile(search["pattern"], re.DOTALL), _since(search["newer_than"])
+    for path in _walk(root, b"", beat):
+        if not pattern.fullmatch(path.decode("utf-8", "surrogateescape")):
+            continue
+        if since is None or _changed(os.path.join(root, path)) >= since:
+            yield path
+
+
+def _since(marks: List[str]) -> Optional[int]:
+    """When the first of these files that exists was changed: by the very clock that outputs are compared with."""
+    if not marks:
+        return None
+    moments = (_changed(files.encode(mark)) for mark in marks)
+    return next((moment for moment in moments if moment >= 0), 0)
+
+
+def _changed(path: bytes) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return -1
+
+
+def _walk(root: bytes, below: bytes, beat: Beat) -> Iterator[bytes]:
+    """Regular files in a fixed order. Symbolic links are neither followed nor taken: they may lead out."""
+    try:
+        with os.scandir(os.path.join(root, below)) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        beat()
+        path = os.path.join(below, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            for inside in _walk(root, path, beat):
+                yield inside
+        elif entry.is_file(follow_symlinks=False):
+            yield path
+
+
+def _describe(root: bytes, path: bytes, text: str, beat: Beat) -> Json:
+    total, size = hashlib.sha256(), 0
+    try:
+        with _open(os.path.join(root, path)) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                total.update(chunk)
+                size += len(chunk)
+                beat()
+    except OSError as error:
+        return {"note": "output left out: %s: %s" % (text, (error.strerror or str(error)).lower())}
+    return {"path": text, "size": size, "digest": "sha256:" + total.hexdigest(), "mode": mode}
+
+
+def _open(path: bytes) -> BinaryIO:
+    """Not blocking, because a pipe may have taken the file's place meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
+def _text(path: bytes) -> Optional[str]:
+    try:
+        return path.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,103 @@
+"""A home without a daemon: each command is a yard while it runs, and cron does the rest."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.witness import Witness, until
+from tests.labs.yard import Yard
+
+
+@pytest.fixture
+def home() -> Iterator[Yard]:
+    """A home that is treated as lying on a network file system, so that no daemon may run in it."""
+    yard = Yard(cpus=2, network_home="yes")
+    yield yard
+    yard.remove()
+
+
+def _cron(home: Yard) -> list[str]:
+    """The very line, as cron would run it: without an environment."""
+    line = home.cli("check", "--crontab").stdout
+    assert line.startswith("* * * * * ")
+    settings = f"RUNYARD_NETWORK_HOME=yes RUNYARD_CPUS=2 {line.removeprefix('* * * * * ').strip()}"
+    return ["env", "-i", "/bin/sh", "-c", settings]
+
+
+def _states(home: Yard) -> list[str]:
+    answer = home.cli("ls", "--json", "--limit", "100")
+    assert answer.returncode == 0, answer.stderr
+    return [run["state"] for run in json.loads(answer.stdout)]
+
+
+def test_twenty_runs_end_and_no_daemon_is_left(home: Yard, tmp_path: Path) -> None:
+    witness = Witness(tmp_path)
+    for _ in range(4):
+        spec = tmp_path / "runs.yaml"
+        spec.write_text("runs:\n" + f"  - command: {witness.command('echo done')}\n" * 5)
+        assert home.cli("submit", "--quiet", "-f", str(spec)).returncode == 0
+    tick = _cron(home)
+
+    def all_ended() -> bool:
+        answer = subprocess.run(tick, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        return _states(home) == ["succeeded"] * 20
+
+    until(all_ended, timeout=120, what="twenty runs")
+    assert witness.count("start") == witness.count("end") == dict.fromkeys(range(1, 21), 1)
+    daemons = [pid for pid in home.processes() if b"\0up\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert daemons == []
+    assert home.cli("logs", "7").stdout == "done\n"
+
+
+def test_overlapping_ticks_are_harmless(home: Yard, tmp_path: Path) -> None:
+    witness = Witness(tmp_path)
+    home.cli("submit", "--quiet", "--", *witness.command("sleep 1"))
+    tick = _cron(home)
+    for _ in range(10):
+        together = [subprocess.Popen(tick, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)]
+        for process in together:
+            _, said = process.communicate(timeout=60)
+            assert process.returncode == 0, said.decode()
+        if _states(home) == ["succeeded"]:
+            break
+    assert _states(home) == ["succeeded"]
+    assert witness.count("start") == {1: 1}
+
+
+def test_the_second_login_node_refuses_and_names_the_holder(home: Yard) -> None:
+    home.cli("submit", "--quiet", "--", "true")
+    (home.home / "lock").write_text('{"pid": 4711, "host": "login2", "boot_id": "x"}')
+    answer = subprocess.run(_cron(home), capture_output=True, text=True)
+    assert answer.returncode != 0
+    assert "process 4711 on login2" in answer.stderr
+    (home.home / "lock").write_text(f'{{"pid": 4711, "host": "{socket.gethostname()}", "boot_id": "x"}}')
+    assert subprocess.run(_cron(home), capture_output=True).returncode == 0
+
+
+def test_a_command_follows_its_run_without_cron(home: Yard) -> None:
+    answer = home.cli("submit", "--follow", "--", "sh", "-c", "echo a; sleep 1; echo b; exit 3")
+    assert (answer.stdout, answer.returncode) == ("a\nb\n", 3)
+    assert (home.home / "lock").read_text() == ""
+
+
+def test_the_client_library_needs_no_daemon_either(home: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "from runyard import Client; print(Client().submit(command=['echo', 'x']).wait().logs())"
+    done = subprocess.run([*home.command()[:1], "-c", script], env=home.env, capture_output=True, text=True)
+    assert done.stdout == "x\n\n", done.stderr
+
+
+def test_an_idle_tick_does_next_to_nothing(home: Yard) -> None:
+    """It does not even load the store's library."""
+    assert home.cli("submit", "--wait", "--", "true").returncode == 0
+    loud = {**home.env, "PYTHONPROFILEIMPORTTIME": "1"}
+    answer = subprocess.run(home.command("check"), env=loud, capture_output=True, text=True)
+    assert answer.returncode == 0
+    assert "| sqlite3" in answer.stderr
+    assert not [name for name in ("sqlalchemy", "rich", "starlette", "runyard.agent") if name in answer.stderr]
