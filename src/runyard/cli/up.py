@@ -15,7 +15,7 @@ from runyard.cli import detached, output
 @click.option("-d", "--detach", is_flag=True, help="Start it in the background, and return when it answers.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.  [RUNYARD_PORT]")
 @click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).  [RUNYARD_HOST]")
-@click.option("--attached", is_flag=True, hidden=True)
+@click.option("--attached", is_flag=True, hidden=True, help="End with the command that started it.")
 @output.json_option
 def command(detach: bool, port: int | None, host: str | None, attached: bool, as_json: bool) -> None:
     """Start the yard.

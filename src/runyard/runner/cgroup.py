@@ -140,15 +140,19 @@ def _directories(mounts: str, kind: str, own: str) -> List[str]:
 
 
 def _v2_parents(own: str) -> List[str]:
-    enable_memory(own)
     above = os.path.dirname(own)
-    return [own, above] if _sets_no_limit(own) and os.path.exists(above + "/cgroup.procs") else [own]
+    found = [own, above] if _sets_no_limit(own) and os.path.exists(above + "/cgroup.procs") else [own]
+    for directory in found:
+        _enable_memory(directory)
+    return found
 
 
-def enable_memory(directory: str) -> None:
+def _enable_memory(directory: str) -> None:
+    """For the groups that will be made in it."""
     try:
-        with open(directory + "/cgroup.subtree_control", "w") as file:
-            file.write("+memory")
+        with open(directory + "/cgroup.subtree_control", "r+") as file:
+            if "memory" not in file.read().split():
+                file.write("+memory")
     except OSError:  # it has processes of its own, or is not ours
         pass
 

@@ -90,12 +90,10 @@ class Kept:
         return self._group.peak() if self._group.oom_kills() else 0
 
     def verdict(self, processes: List[tree.Process]) -> Optional[str]:
-        kills = self._group.oom_kills()
-        if not kills:
+        if not self._group.oom_kills():
             return None
-        return "used %s of the %s granted (the kernel's count; it killed %d of the run's processes)" % (
-            shown(self._group.peak()), shown(self._limit), kills,
-        )  # fmt: skip
+        used = self._group.peak() or self._limit  # older kernels keep no peak
+        return "used %s of the %s granted (counted and ended by the kernel)" % (shown(used), shown(self._limit))
 
     def last_word(self) -> Optional[str]:
         return self.verdict([])

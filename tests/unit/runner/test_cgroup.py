@@ -46,6 +46,7 @@ def test_version_2_may_go_one_up(hierarchy: Path) -> None:
     mounts = mount("cgroup2", "/", hierarchy, "rw")
     found = cgroup.find_parents(V2_MEMBERSHIPS.format(own="/slice/service"), mounts)
     assert found == [(str(hierarchy / "slice/service"), cgroup.V2), (str(hierarchy / "slice"), cgroup.V2)]
+    assert (hierarchy / "slice/cgroup.subtree_control").read_text() == "+memory"
 
 
 def test_nobody_escapes_a_limit(hierarchy: Path) -> None:
