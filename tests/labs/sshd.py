@@ -87,11 +87,24 @@ class SshLab:
 
     def drop_connections(self, name: str) -> int:
         """Cut every open connection; what was started through it goes on. How many processes served them."""
-        sessions = [child for child in self._descendants(name) if child.name() == "sshd"]
+        sessions = self._sessions(name)
         for session in sessions:
             with contextlib.suppress(psutil.NoSuchProcess):
                 session.kill()
         return len(sessions)
+
+    def freeze(self, name: str) -> None:
+        """The node hangs: connections stay open, and nothing is answered until `thaw`."""
+        self._daemons.pause(name)
+        for session in self._sessions(name):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                session.suspend()
+
+    def thaw(self, name: str) -> None:
+        self._daemons.resume(name)
+        for session in self._sessions(name):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                session.resume()
 
     def change_host_key(self, name: str) -> None:
         """As after a reinstallation, or an attack: clients know another key."""
@@ -107,6 +120,10 @@ class SshLab:
         self.known_hosts.write_text("".join(map(self._known_host, self.names)))
 
     # Preparation
+
+    def _sessions(self, name: str) -> list[psutil.Process]:
+        """The processes that serve connections."""
+        return [child for child in self._descendants(name) if _name(child) == "sshd"]
 
     def _descendants(self, name: str) -> list[psutil.Process]:
         try:
@@ -169,6 +186,13 @@ class SshLab:
             "StrictHostKeyChecking": "yes",
             "BatchMode": "yes",
         })  # fmt: skip
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _make_key(path: Path) -> None:

@@ -223,6 +223,7 @@ class Agent:
         """
         adopted = [self._stager.recall(claim) for claim in claims]
         self._watch.scan(adopted, with_bytes=False)
+        self._watch.poll_soon()
         for attempt in adopted:
             self._book.add(attempt)
             attempt.told_running = attempt.claim.state is AttemptState.RUNNING

@@ -77,6 +77,10 @@ class Watch:
             self._polled_at = now
         return found
 
+    def poll_soon(self) -> None:
+        """With the next look: somebody came of whom only the backend knows whether it lives."""
+        self._polled_at = float("-inf")
+
     def next_look(self, attempts: Sequence[Attempt]) -> float:
         soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
         return min(soonest, self._polled_at + POLL_S) if attempts else soonest

@@ -149,9 +149,10 @@ def _v2_parents(own: str) -> List[str]:
 
 def _enable_memory(directory: str) -> None:
     """For the groups that will be made in it."""
+    path = directory + "/cgroup.subtree_control"
     try:
-        with open(directory + "/cgroup.subtree_control", "r+") as file:
-            if "memory" not in file.read().split():
+        if "memory" not in _text(path).split():
+            with open(path, "w") as file:
                 file.write("+memory")
     except OSError:  # it has processes of its own, or is not ours
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from runyard.backends.batch.options import parse
 from runyard.hosts.base import Result
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Resources
+from runyard.runner import records
 from runyard.testing.backend_contract import Jobs, record_of
 from tests.labs.cluster import Cluster
 
@@ -117,6 +119,25 @@ def wait(backend: BatchBackend, job: Job, presence: Presence, patience_s: float 
         assert time.monotonic() < deadline, f"{job.key} is {seen}, not {presence}, after {patience_s:g} seconds"
         time.sleep(0.2)
     return seen
+
+
+def queued(backend: BatchBackend, job: Job) -> str:
+    """Its native id, once the scheduler tells that it waits."""
+    until(lambda: backend.poll([job])[job.key].native_id, "the native id")
+    seen = backend.poll([job])[job.key]
+    assert seen.presence is Presence.PENDING, seen
+    return str(seen.native_id)
+
+
+def begun(backend: BatchBackend, job: Job) -> str:
+    """Its native id, once its runner has begun."""
+    until(Path(job.directory, "started", "runner.json").exists, "the runner")
+    return str(wait(backend, job, Presence.ALIVE).native_id)
+
+
+def deafen(job: Job) -> None:
+    """From now on its runner hears nothing, and writes no record."""
+    os.kill(records.read(f"{job.directory}/started/runner.json")["pid"], signal.SIGSTOP)
 
 
 def recorded(*jobs: Job) -> bool:

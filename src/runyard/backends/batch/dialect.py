@@ -113,6 +113,7 @@ class Dialect(abc.ABC):
     owned: ClassVar[Mapping[str, str]]  # options that runyard gives itself → what to use instead
     joined: ClassVar[frozenset[str]] = frozenset()  # options whose values add up; of others the last one counts
     hidden_variables: ClassVar[tuple[str, ...]] = ()  # that would make a client leave out jobs
+    variables: ClassVar[tuple[str, ...]] = ()  # NAME=value that its clients need
     arrays_may_have_gaps: ClassVar[bool]
     remembers: ClassVar[bool]  # an acknowledged job survives every crash of the scheduler
 

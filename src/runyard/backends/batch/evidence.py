@@ -13,7 +13,10 @@
 | nothing          | nothing  | `started`, runner silent for long| gone: nobody knows how                          |
 | nothing          | nothing  | never handed over                | absent                                          |
 | nothing          | nothing  | handed over a moment ago         | unknown: it may be on its way                   |
-| nothing          | nothing  | acknowledged for ever            | gone: deleted from the queue                    |
+| nothing          | nothing  | native output, of late           | unknown                                         |
+| nothing          | nothing  | native output, but no `started`  | gone: launch                                    |
+| its array, without it | –   | acknowledged in this array       | gone: deleted from the queue                    |
+| nothing          | nothing  | acknowledged, by one that never forgets | gone: deleted from the queue             |
 | nothing          | nothing  | handed over long ago             | absent                                          |
 
 A question that was not answered is not in this table: it makes every job unknown.
@@ -33,7 +36,18 @@ from runyard.model import units
 SILENT_S = 60.0  # a runner beats every five seconds, and a network file system may show it a minute late
 MOST_WORDS = 300
 
+NO_TRACE = Trace()
 _ORDER = (Stage.RUNNING, Stage.WAITING, Stage.STUCK, Stage.UNCLEAR, Stage.OVER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What is known of one job."""
+
+    natives: Sequence[Native] = ()  # under its name in the queue
+    account: Native | None = None
+    trace: Trace = NO_TRACE
+    array_is_known: bool = False  # the native job in which it was acknowledged is known to the scheduler
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,11 +57,13 @@ class Court:
     dialect: Dialect
     submit_window: float
 
-    def judge(self, natives: Sequence[Native], account: Native | None, trace: Trace) -> Sighting:
-        native = foremost(natives) or account
+    def judge(self, evidence: Evidence) -> Sighting:
+        native = foremost(evidence.natives)
+        if native is None or native.stage is Stage.OVER:
+            native = evidence.account or native  # accounts know more about an end
         if native is None:
-            return self._unheard_of(trace)
-        return _BY_STAGE[native.stage](self, native, trace)
+            return self._unheard_of(evidence.trace, evidence.array_is_known)
+        return _BY_STAGE[native.stage](self, native, evidence.trace)
 
     def waits(self, native: Native, trace: Trace) -> Sighting:
         because = f": {native.why}" if native.why else ""
@@ -84,7 +100,7 @@ class Court:
         heard = units.show_duration(trace.quiet)
         return _seen(Presence.GONE, native, f"{told}, and its runner was last heard {heard} ago", "node_lost")
 
-    def _unheard_of(self, trace: Trace) -> Sighting:
+    def _unheard_of(self, trace: Trace, array_is_known: bool) -> Sighting:
         title = self.dialect.title
         if trace.recorded:
             return Sighting(presence=Presence.GONE, text="it left a record")
@@ -95,14 +111,24 @@ class Court:
                 return Sighting(presence=Presence.UNKNOWN, text=told)
             ending = self.dialect.ending_of_words(trace.words)
             return Sighting(presence=Presence.GONE, text=_with_words(told, trace, ending), ending=ending)
+        if trace.spoke is not None:
+            return self._began_in_vain(trace, trace.spoke)
         if trace.entered is None:
             return Sighting(presence=Presence.ABSENT, text=f"it was never handed to {title}")
         if trace.entered < self.submit_window:
             return Sighting(presence=Presence.UNKNOWN, text=f"it may be on its way to {title}")
-        if trace.accepted and self.dialect.remembers:
+        if trace.accepted and (array_is_known or self.dialect.remembers):
             told = f"it was deleted from {title}'s queue before it began"
             return Sighting(presence=Presence.GONE, text=told, ending="external")
         return Sighting(presence=Presence.ABSENT, text=f"{title} knows nothing of it")
+
+    def _began_in_vain(self, trace: Trace, spoke: float) -> Sighting:
+        """The native job began, its runner did not. Accounts may come late."""
+        told = f"{self.dialect.title} does not know it any more, and its runner never began"
+        if spoke < SILENT_S:
+            return Sighting(presence=Presence.UNKNOWN, text=told)
+        ending = self.dialect.ending_of_words(trace.words) or "launch"
+        return Sighting(presence=Presence.GONE, text=_with_words(told, trace, ending), ending=ending)
 
 
 _WORTH_TELLING = frozenset({"SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING"})

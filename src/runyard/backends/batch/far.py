@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
 
 Json = Dict[str, Any]
 
@@ -88,15 +88,17 @@ class Batch:
             names = set(os.listdir(directory))
         except OSError:
             names = set()
-        ages = [_age(directory + "/" + name) for name in ("started", "status.json") if name in names]
+        heard = [_age(directory + "/" + name) for name in ("started", "status.json") if name in names]
+        outs = self._outs(index)
         return {
             "started": "started" in names,
             "recorded": "status.json" in names and _is_over(directory + "/status.json"),
-            "quiet": min([age for age in ages if age is not None], default=None),
+            "quiet": _youngest(heard),
             "entered": self._age if str(index) in self.jobs else None,
-            "accepted": index in self._accepted,
+            "accepted": self._accepted.get(index, ""),
             "names": self.names,
-            "words": " ".join(_tail(path) for path in self._outs(index)),
+            "spoke": _youngest([_age(path) for path in outs]),
+            "words": " ".join(_tail(path) for path in outs),
         }
 
     def _outs(self, index: int) -> List[str]:
@@ -115,6 +117,10 @@ class Batch:
         return '{%s, "jobs": {\n%s\n}}\n' % (head, ",\n".join(lines))
 
 
+def _youngest(ages: List[Optional[float]]) -> Optional[float]:
+    return min([age for age in ages if age is not None], default=None)
+
+
 def _is_over(path: str) -> bool:
     status = _read_json(path)
     return isinstance(status, dict) and status.get("state") == "ended"
@@ -127,12 +133,14 @@ def _age(path: str) -> Optional[float]:
         return None
 
 
-def _accepted(path: str) -> Set[int]:
-    found: Set[int] = set()
+def _accepted(path: str) -> Dict[int, str]:
+    """Index → the native job that has it; of several the last."""
+    found: Dict[int, str] = {}
     try:
         with open(path, "rb") as file:
             for line in file.read().decode().splitlines():
-                found.update(json.loads(line)["indexes"])
+                told = json.loads(line)
+                found.update((index, told["id"]) for index in told["indexes"])
     except (OSError, ValueError):  # none yet, or half a line of one who was killed
         pass
     return found

@@ -4,7 +4,7 @@ In `<site directory>/batches/<batch>/`:
 
 - `manifest.json`: index → attempt directory, and the names of the native jobs; there before anything is submitted
 - `job.sh`: the very script that is submitted
-- `accepted`: what a scheduler that never forgets has acknowledged
+- `accepted`: which indexes the scheduler has acknowledged, and in which native job
 - `<native name>.<task>.out`: what a task said before its runner took over
 """
 
@@ -33,9 +33,10 @@ class Trace:
     recorded: bool = False  # its exit record is there
     quiet: float | None = None  # since its runner was last heard; None: never
     entered: float | None = None  # since its batch was last handed over; None: it never was
-    accepted: bool = False  # the scheduler has acknowledged it
+    accepted: str = ""  # the id of the native job or array in which the scheduler has acknowledged it
     names: tuple[str, ...] = ()  # that native jobs of its batch have
-    words: str = ""  # what the native job said by itself
+    spoke: float | None = None  # since the native job last wrote to its own output; None: it never began
+    words: str = ""  # what it wrote there
 
     @property
     def is_untouched(self) -> bool:

@@ -83,4 +83,5 @@ class Scheduler:
         hidden = [word for name in self.dialect.hidden_variables for word in ("-u", name)]
         timed = ["timeout", "-k", str(KILL_AFTER_S), f"{limit:g}"]
         program = f"{self._settings.bin}/{command[0]}" if self._settings.bin else command[0]
-        return ["env", *hidden, "LC_ALL=C", *self._settings.client_env, *timed, program, *command[1:]]
+        variables = ["LC_ALL=C", *self.dialect.variables, *self._settings.client_env]
+        return ["env", *hidden, *variables, *timed, program, *command[1:]]

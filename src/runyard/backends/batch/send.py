@@ -146,12 +146,11 @@ class Sender:
             self._watch.forget(job.key for job in members)
             return []
         self._watch.note_sent(members, answer.id)
-        if self._scheduler.dialect.remembers:
-            self._acknowledge(batch.name, answer.id, members)
+        self._acknowledge(batch.name, answer.id, members)
         return []
 
     def _acknowledge(self, batch: str, native_job: str, members: Sequence[Job]) -> None:
-        """Without this note a job that somebody deletes from the queue is handed over once more: no reason to fail."""
+        """Without this note a job that somebody deletes from the queue may be handed over again: no reason to fail."""
         try:
             self._files.accept(batch, native_job, [job.index for job in members])
         except Unanswered as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from runyard import errors
@@ -50,7 +51,7 @@ WORDS: tuple[tuple[str, Ending], ...] = (
     (r"DUE TO TIME LIMIT", "timeout"),
     (r"DUE TO PREEMPTION", "preempted"),
     (r"DUE TO NODE ?FAIL", "node_lost"),
-    (r"slurmstepd: error: .*CANCELLED AT", "external"),
+    (r"slurmstepd\S*: error: .*CANCELLED AT", "external"),
 )
 STUCK_REASONS = ("launch failed requeued held", "JobHoldMaxRequeue")
 
@@ -80,6 +81,7 @@ class Slurm(Dialect):
         "SQUEUE_ACCOUNT", "SQUEUE_CLUSTERS", "SQUEUE_LICENSES", "SQUEUE_NAMES", "SQUEUE_PARTITION", "SQUEUE_QOS",
         "SLURM_CLUSTERS", "SLURM_TIME_FORMAT",
     )  # fmt: skip
+    variables = ("SLURM_BITSTR_LEN=0",)  # lists of tasks are told in full
     aliases: ClassVar[Mapping[str, str]] = {
         "A": "account", "p": "partition", "q": "qos", "C": "constraint", "w": "nodelist", "x": "exclude",
         "L": "licenses", "M": "clusters", "N": "nodes", "n": "ntasks", "G": "gpus", "t": "time", "J": "job-name",
@@ -176,8 +178,7 @@ class Slurm(Dialect):
         rows = [line.split("|", 9) for line in result.stdout.decode(errors="replace").splitlines()]
         whole = [row for row in rows if len(row) == 10]
         peaks = {row[0].partition(".")[0]: row[6] for row in whole if row[0].endswith(".batch")}
-        found = [_account(row, peaks.get(row[0], "")) for row in whole if "." not in row[0]]
-        return [native for native in found if native is not None]
+        return [native for row in whole if "." not in row[0] for native in _accounts(row, peaks.get(row[0], ""))]
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
@@ -276,23 +277,33 @@ def _waiting_or_not(line: str) -> Native:
     )
 
 
-def _account(row: Sequence[str], peak: str) -> Native | None:
-    """None for what is not over. A job counts as over when its end is known: after an outage the state comes first."""
+def _accounts(row: Sequence[str], peak: str) -> list[Native]:
+    """Nothing for what is not over: the end must be known, because after an outage the state comes first.
+
+    Tasks that were cancelled while they waited are told together: `12_[3-7,9%2]`.
+    """
     job, state, code, end, elapsed, limit, _, memory, nodes, name = row
-    number, _, task = job.partition("_")
+    number, _, tasks = job.partition("_")
     word = state.partition(" ")[0]
-    if word not in ENDINGS or end == "Unknown" or not number.isdigit() or (task and not task.isdigit()):
-        return None
-    return Native(
+    if word not in ENDINGS or end == "Unknown" or not number.isdigit():
+        return []
+    over = Native(
         name=name,
-        task=int(task or 1),
-        id=job,
+        task=1,
+        id=number,
         stage=Stage.OVER,
         word=state,
         node="" if nodes == "None assigned" else nodes,
         ending=ENDINGS[word],
         numbers=_numbers(word, code, elapsed, limit, peak, memory),
     )
+    return [replace(over, task=task, id=f"{number}_{task}") for task in _tasks(tasks)] if tasks else [over]
+
+
+def _tasks(text: str) -> list[int]:
+    parts = [part.partition("-") for part in text.strip("[]").partition("%")[0].split(",")]
+    bounds = [(first, last or first) for first, _, last in parts]
+    return [task for first, last in bounds if first.isdigit() for task in range(int(first), int(last) + 1)]
 
 
 def _numbers(word: str, code: str, elapsed: str, limit: str, peak: str, memory: str) -> str:

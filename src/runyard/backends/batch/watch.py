@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runyard.backends.base import Job, Presence, Sighting, Stop
-from runyard.backends.batch import naming
 from runyard.backends.batch.dialect import Native, Stage, Unanswered
-from runyard.backends.batch.evidence import Court, foremost, needs_trace
-from runyard.backends.batch.files import Files, Trace
+from runyard.backends.batch.evidence import Court, Evidence, foremost, needs_trace
+from runyard.backends.batch.files import Files
 from runyard.backends.batch.naming import Identity
+from runyard.backends.batch.register import Register
 from runyard.backends.batch.scheduler import Scheduler
 from runyard.model.wire import AttemptKey
 
@@ -20,26 +20,6 @@ LONGEST_PAUSE_S = 60.0
 RECENT_S = 2.0  # a look this old still counts as one made now
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """The queue as it was."""
-
-    begun_at: float
-    natives: dict[Identity, list[Native]]
-    tasks: int  # of the user, not over, ours or not
-    jobs: int  # native ones, an array being one
-
-    @classmethod
-    def of(cls, natives: Iterable[Native], begun_at: float) -> Snapshot:
-        found: dict[Identity, list[Native]] = {}
-        active = []
-        for native in natives:
-            found.setdefault(naming.identity(native.name, native.task), []).append(native)
-            if native.stage is not Stage.OVER:
-                active.append(native.job)
-        return cls(begun_at=begun_at, natives=found, tasks=len(active), jobs=len(set(active)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +57,8 @@ class Watch:
     ) -> None:  # fmt: skip
         self._scheduler, self._files, self._court = scheduler, files, court
         self._pace, self._clock, self._discard = pace, clock, discard
-        self.snapshot: Snapshot | None = None
+        self._queue = Register.of(())  # as it was at the last look
+        self._looked_at = float("-inf")
         self._sent: dict[Identity, Sent] = {}  # acknowledged since the last look
         self._sightings: dict[AttemptKey, Sighting] = {}
         self._trouble = ""
@@ -94,11 +75,13 @@ class Watch:
         """Judge these anew. What was never handed over is told without a question to the scheduler."""
         try:
             traces = self._files.look(self._strangers(jobs))
-            told = {key: self._court.judge((), None, trace) for key, trace in traces.items() if trace.is_untouched}
+            told = {
+                key: self._court.judge(Evidence(trace=trace)) for key, trace in traces.items() if trace.is_untouched
+            }
             self._sightings.update(told)
             handed_over = [job for job in jobs if job.key not in told]
             if handed_over:
-                self._take_snapshot()
+                self._read_queue()
                 self._judge(handed_over)
         except Unanswered as error:
             self._pace.failed()
@@ -107,10 +90,9 @@ class Watch:
 
     def natives(self, jobs: Iterable[Job]) -> list[Native]:
         """Those of these jobs that are in the queue now, and not over. Raises Unanswered."""
-        if self.snapshot is None or self._clock() > self.snapshot.begun_at + RECENT_S or self._sent:
-            self._take_snapshot()
-        assert self.snapshot is not None
-        found = [native for job in jobs for native in self.snapshot.natives.get(_identity(job), ())]
+        if self._sent or self._clock() > self._looked_at + RECENT_S:
+            self._read_queue()
+        found = [native for job in jobs for native in self._queue.about(job)]
         return [native for native in found if native.stage is not Stage.OVER]
 
     def note_sent(self, jobs: Iterable[Job], native_job: str) -> None:
@@ -129,52 +111,59 @@ class Watch:
     @property
     def busy_tasks(self) -> int:
         """How many tasks of the user there are, as far as it is known."""
-        return (self.snapshot.tasks if self.snapshot else 0) + len(self._sent)
+        return self._queue.busy_tasks + len(self._sent)
 
     @property
     def busy_jobs(self) -> int:
         """The same in native jobs, an array being one."""
-        return (self.snapshot.jobs if self.snapshot else 0) + len({sent.native_job for sent in self._sent.values()})
+        return self._queue.busy_jobs + len({sent.native_job for sent in self._sent.values()})
 
     # --- judging ------------------------------------------------------------------------------------------------
 
-    def _take_snapshot(self) -> None:
+    def _read_queue(self) -> None:
         """Raises Unanswered."""
         begun_at = self._clock()
-        self.snapshot = Snapshot.of(self._scheduler.queue(), begun_at)
+        self._queue, self._looked_at = Register.of(self._scheduler.queue()), begun_at
         self._pace.answered(begun_at)
         self._trouble = ""
         self._sent = {identity: sent for identity, sent in self._sent.items() if sent.at >= begun_at}
 
     def _judge(self, jobs: Sequence[Job]) -> None:
-        assert self.snapshot is not None
-        queued = {job.key: self.snapshot.natives.get(_identity(job), []) for job in jobs}
+        queued = {job.key: self._queue.about(job) for job in jobs}
         in_hand = [job for job in jobs if not needs_trace(queued[job.key])]
         # One that was handed over while the queue was read is not missing.
         rest = [job for job in jobs if needs_trace(queued[job.key]) and _identity(job) not in self._sent]
         for job in in_hand:
-            self.note(job, self._court.judge(queued[job.key], None, Trace()))
+            self.note(job, self._court.judge(Evidence(natives=queued[job.key])))
         self._judge_by_traces(rest, queued)
         self._give_up([job for job in jobs if self._is_gone(job)], queued)
 
     def _judge_by_traces(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
-        doubtful = list(jobs)
+        """What the scheduler tells is over, or does not tell of at all."""
+        if not jobs:
+            return
         try:
             traces = self._files.look(jobs)
-            doubtful = [job for job in jobs if not queued[job.key]]
-            for job in jobs:
-                if queued[job.key]:
-                    self.note(job, self._court.judge(queued[job.key], None, traces[job.key]))
-            accounts = self._accounts({name for job in doubtful for name in traces[job.key].names})
-            for job in doubtful:
-                self.note(job, self._court.judge((), accounts.get(_identity(job)), traces[job.key]))
         except Unanswered as error:
-            for job in doubtful:
-                self.note(job, Sighting(presence=Presence.UNKNOWN, text=f"nothing is certain: {error}"))
+            self._doubt(jobs, error)
+            return
+        try:
+            unrecorded = [traces[job.key] for job in jobs if not traces[job.key].recorded]
+            accounts = self._scheduler.accounts({name for trace in unrecorded for name in trace.names})
+        except Unanswered as error:
+            self._doubt([job for job in jobs if not queued[job.key]], error)
+            accounts, jobs = [], [job for job in jobs if queued[job.key]]
+        told = Register.of(accounts)
+        for job in jobs:
+            trace = traces[job.key]
+            account = next(reversed(told.about(job)), None)  # of several the last counts
+            known = self._queue.knows(job, trace.accepted) or told.knows(job, trace.accepted)
+            evidence = Evidence(natives=queued[job.key], account=account, trace=trace, array_is_known=known)
+            self.note(job, self._court.judge(evidence))
 
-    def _accounts(self, names: Iterable[str]) -> dict[Identity, Native]:
-        """Of several records under one name the last counts. Raises Unanswered."""
-        return {naming.identity(native.name, native.task): native for native in self._scheduler.accounts(names)}
+    def _doubt(self, jobs: Iterable[Job], error: Unanswered) -> None:
+        for job in jobs:
+            self.note(job, Sighting(presence=Presence.UNKNOWN, text=f"nothing is certain: {error}"))
 
     def _give_up(self, gone: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
         """What is gone by our judgement, while the scheduler has it still, must never begin: fence and discard it."""

@@ -1,9 +1,12 @@
 """Run a command, and end it when its time is over."""
 
+import errno
 import os
 import signal
 import subprocess
 from typing import List, Optional, Tuple
+
+_BUSY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, and not of the program
 
 
 def run(argv: List[bytes], given: bytes, timeout: float) -> Tuple[Optional[int], bytes, bytes]:
@@ -12,7 +15,8 @@ def run(argv: List[bytes], given: bytes, timeout: float) -> Tuple[Optional[int],
     try:
         process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:
-        return 127, b"", b"%s: %s" % (argv[0], str(error.strerror).encode())
+        code = None if error.errno in _BUSY else 127
+        return code, b"", b"%s: %s" % (argv[0], str(error.strerror).encode())
     with process:
         try:
             stdout, stderr = process.communicate(given, timeout)

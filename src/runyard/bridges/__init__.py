@@ -1,0 +1,1 @@
+"""Other people's contracts: what their users write, turned into runs."""

@@ -1,0 +1,210 @@
+"""qsub: the job that a script and its flags describe, by Grid Engine's rules."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from runyard import errors
+from runyard.bridges.scripts import arrays, directives, exports, jobs, patterns, script
+from runyard.bridges.scripts.flags import Given
+from runyard.bridges.scripts.gridengine import QSUB
+from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.script import Script
+from runyard.model import native_units
+from runyard.model.native_units import Writing
+from runyard.model.spec import NAME
+
+MEMORY = ("h_vmem", "s_vmem", "mem_free", "virtual_free", "h_rss", "m_mem_free", "mem", "memory")  # each for one slot
+GPUS = ("gpu", "gpus", "ngpus")
+_BAD_IN_NAME = re.compile(r"[\n\t\r/:@\\*?\"']")
+_UNEXPANDED = re.compile(r"\$\{?[A-Za-z_]\w*")
+
+
+def load(given: Given, standard_input: bytes) -> Script | None:
+    """The script that is meant; None where the words are a command (`-b y`)."""
+    if _yes(given, "b"):
+        if not given.words:
+            raise errors.InvalidInput("no command was given", "name one: runyard qsub -b y COMMAND")
+        return None
+    return script.load(given.words[0]) if given.words[:1] not in ([], ["-"]) else script.made("STDIN", standard_input)
+
+
+def read(given: Given, source: Script | None, here: Here) -> Job:
+    """The flags of the command line go over those of the script."""
+    whole = given
+    if source is not None:
+        prefix = given.get("C")
+        found = directives.read_qsub(source.text, QSUB, "#$" if prefix is None else prefix)
+        whole = found.with_stronger(given)
+    interpreter = whole.get("S")
+    if source is not None and interpreter:
+        source = source.with_interpreter(interpreter)
+    job = Job(
+        dialect="gridengine",
+        name=_name(whole, source),
+        script=source.text if source is not None else None,
+        words=given.words[0 if source is None else 1 :],
+        cwd=_directory(whole, here),
+        tasks=_tasks(whole),
+        append=True,
+        queue=whole.get("q"),
+        site=whole.get("site"),
+        native=whole.native,
+    )
+    _ask(job, whole)
+    _name_files(job, whole, here)
+    _export(job, whole, source, here)
+    _set_life(job, whole)
+    return job
+
+
+def _yes(given: Given, name: str) -> bool:
+    text = given.get(name)
+    if text is not None and text not in ("y", "yes", "n", "no"):
+        raise errors.InvalidInput(f"-{name}: {text!r} is neither y nor n")
+    return text in ("y", "yes")
+
+
+def _name(given: Given, source: Script | None) -> str:
+    named = given.get("N")
+    if named is None:
+        return source.name if source is not None else os.path.basename(given.words[0])
+    bad = _BAD_IN_NAME.search(named)
+    if bad:
+        raise errors.InvalidInput(f"-N: the name must not contain {bad[0]}", "choose another name")
+    if not named or named[0].isdigit():
+        raise errors.InvalidInput(f"-N: {named!r} cannot start with a digit", f"write -N j{named}")
+    return named
+
+
+def _directory(given: Given, here: Here) -> str:
+    if given.get("wd") is not None:
+        return os.path.normpath(os.path.join(here.directory, given.get("wd") or ""))
+    return here.directory if "cwd" in given else here.home
+
+
+def _tasks(given: Given) -> arrays.Tasks | None:
+    tasks, limit = given.get("t"), given.get("tc")
+    if limit is not None and (not limit.isdigit() or int(limit) < 1 or tasks is None):
+        raise errors.InvalidInput(f"-tc: {limit!r} is no number of tasks of an array", "write it like -t 1-100 -tc 4")
+    return arrays.parse_gridengine(tasks, int(limit) if limit else None) if tasks is not None else None
+
+
+def _ask(job: Job, given: Given) -> None:
+    environment = given.get("pe")
+    if environment is not None:
+        name, _, slots = environment.partition(" ")
+        job.cpus = _slots(slots)
+        job.variables["PE"] = name
+    rest = [_resource(job, item) for text in given.all("l") for item in text.split(",") if item]
+    unknown = [item for item in rest if item is not None]
+    if unknown:
+        job.native["l"] = ",".join(unknown)
+
+
+def _slots(text: str) -> int:
+    """`4`, or `2-8`, of which the smaller number is enough."""
+    match = re.fullmatch(r"(\d{1,6})(?:-\d{0,6})?", text)
+    if match is None or int(match[1]) < 1:
+        raise errors.InvalidInput(f"-pe: {text!r} is no number of slots", "write it like -pe smp 4")
+    return int(match[1])
+
+
+def _resource(job: Job, item: str) -> str | None:
+    """What a site knows only by itself is returned."""
+    name, _, value = item.partition("=")
+    if name == "h_rt":
+        job.time = native_units.parse_time(value, Writing.GRIDENGINE, "-l h_rt")
+    elif name in MEMORY:
+        size = native_units.parse_size(value, Writing.GRIDENGINE, f"-l {name}")
+        job.memory = max(job.memory or 0, (size or 0) * job.cpus) or None
+    elif name in GPUS:
+        if value and not value.isdigit():
+            raise errors.InvalidInput(f"-l {item}: {value!r} is no number of GPUs")
+        job.gpus = int(value or 1)
+    else:
+        return item
+    return None
+
+
+def _name_files(job: Job, given: Given, here: Here) -> None:
+    task = ".%a" if job.tasks else ""
+    name = patterns.escape(job.name)
+    job.stdout = _file(given, "o", f"{name}.o%A{task}", job, here)
+    job.stderr = None if _yes(given, "j") else _file(given, "e", f"{name}.e%A{task}", job, here)
+    # A file under the tool's own name is this job's alone.
+    job.append = "o" in given or "e" in given
+
+
+def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:
+    asked = given.get(flag) or ""
+    if ":" in asked:
+        host, _, asked = asked.partition(":")
+        if host:
+            raise errors.InvalidInput(f"-{flag}: a path for the host {host!r} alone is not supported", "name the path")
+    path = patterns.from_gridengine(asked, name=job.name, user=here.user, home=here.home)
+    whole = os.path.join(patterns.escape(job.cwd), path)
+    is_directory = not asked or asked.endswith("/") or os.path.isdir(whole.replace("%%", "%"))
+    return os.path.normpath(os.path.join(whole, default) if is_directory else whole)
+
+
+def _export(job: Job, given: Given, source: Script | None, here: Here) -> None:
+    text = source.text if source is not None else " ".join(job.words)
+    job.carried = exports.everything(here.environ, text) if "V" in given else exports.Carried()
+    named, missing = exports.by_name(
+        [item for listed in given.all("v") for item in split_variables(listed, job)], here.environ
+    )
+    job.carried.env.update(named)
+    for name in missing:
+        job.notice(f"-v: {name} is not set here, so the job does not get it")
+    for name, value in named.items():
+        _tell_unexpanded(name, value, job)
+    job.variables |= {
+        "SGE_O_WORKDIR": here.directory,
+        "SGE_O_HOME": here.home,
+        "SGE_O_HOST": here.host,
+        "SGE_O_LOGNAME": here.user,
+        "SGE_O_SHELL": here.environ.get("SHELL", "/bin/sh"),
+        "SGE_O_PATH": here.environ.get("PATH", ""),
+    }
+
+
+def split_variables(text: str, job: Job) -> list[str]:
+    """At commas, and there is no way to write a comma: Grid Engine takes all that follows a quote as one value."""
+    items = text.split(",")
+    quoted = next((place for place, item in enumerate(items) if re.search(r"[\"']", item)), None)
+    if quoted is None:
+        return [item for item in items if item]
+    if quoted + 1 < len(items):
+        name = items[quoted].partition("=")[0]
+        job.notice(
+            f"-v: the quotes belong to the value of {name}, and so does all that follows",
+            f"export {name} and the others, and name them only: -v {name},…",
+        )
+    return [*filter(None, items[:quoted]), ",".join(items[quoted:])]
+
+
+def _tell_unexpanded(name: str, value: str, job: Job) -> None:
+    match = _UNEXPANDED.search(value)
+    if match:
+        job.notice(
+            f"-v: {name} is the text {value!r}: neither the shell nor Grid Engine replaces {match[0]} in single quotes",
+            f'use double quotes: -v {name}="{value}"',
+        )
+
+
+def _set_life(job: Job, given: Given) -> None:
+    job.dependencies = [
+        *jobs.read_gridengine_dependencies(given.all("hold_jid"), each=False),
+        *jobs.read_gridengine_dependencies(given.all("hold_jid_ad"), each=True),
+    ]
+    priority, project = given.get("p"), given.get("P")
+    if priority is not None:
+        if not re.fullmatch(r"-?\d{1,4}", priority) or not -1023 <= int(priority) <= 1024:
+            raise errors.InvalidInput(f"-p: {priority!r} must be a whole number from -1023 to 1024")
+        job.priority = max(-1000, min(1000, int(priority)))
+    if project is not None and not NAME.fullmatch(project):
+        raise errors.InvalidInput(f"-P: {project!r} is not a good name of a project")
+    job.project = project
+    job.retry = 1 if _yes(given, "r") else None

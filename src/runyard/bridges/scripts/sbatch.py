@@ -1,0 +1,180 @@
+"""sbatch: the job that a script and its flags describe, by Slurm's rules."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from runyard import errors
+from runyard.bridges.scripts import arrays, directives, exports, jobs, patterns, script
+from runyard.bridges.scripts.flags import Given
+from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.script import Script
+from runyard.bridges.scripts.slurm import SBATCH
+from runyard.model import native_units, units
+from runyard.model.native_units import Writing
+from runyard.model.spec import SIGNALS
+
+LEAST_MEMORY = 30 << 20  # Slurm's MinRAMSpace: no job's control group gets less
+DEFAULT_NICE = "100"
+_EXPORT_WORDS = ("ALL", "NONE", "NIL", "")
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d+))?")
+_GPUS = re.compile(r"(?:([A-Za-z][\w.-]*):)?(\d+)")
+_SIGNAL = re.compile(r"(?:[BR]+:)?(\w+)(?:@(\d+))?")
+
+
+def load(given: Given, standard_input: bytes) -> Script:
+    """The script that is meant: a file, a wrapped command, or what came by standard input."""
+    wrapped = given.get("wrap")
+    if wrapped is not None:
+        if given.words:
+            raise errors.InvalidInput("script arguments are not permitted with --wrap", "put them into the command")
+        return Script(name="wrap", text=f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrapped}\n")
+    return script.load(given.words[0]) if given.words else script.made("sbatch", standard_input)
+
+
+def read(given: Given, source: Script, here: Here) -> Job:
+    """The flags of the command line go over those of the script."""
+    _check_first_line(source)
+    whole = directives.read_sbatch(source.text, SBATCH).with_stronger(given)
+    job = Job(
+        dialect="slurm",
+        name=whole.get("job_name") or source.name,
+        script=source.text,
+        words=given.words[1:],
+        cwd=os.path.normpath(os.path.join(here.directory, whole.get("chdir") or "")),
+        append=whole.get("open_mode") == "append",
+        queue=whole.get("partition"),
+        site=whole.get("site"),
+        native=whole.native,
+    )
+    array = whole.get("array")
+    job.tasks = arrays.parse_slurm(array) if array is not None else None
+    _ask(job, whole)
+    _name_files(job, whole, here)
+    _export(job, whole, source, here)
+    _set_life(job, whole)
+    return job
+
+
+def _check_first_line(source: Script) -> None:
+    if source.text.startswith("#!"):
+        return
+    indented = source.text.lstrip().startswith("#!")
+    fix = "remove the blanks before #! and before each #SBATCH" if indented else "begin it with a line like #!/bin/sh"
+    raise errors.InvalidInput(
+        "this does not look like a batch script: its first line must start with #! and the path to an interpreter", fix
+    )
+
+
+def _ask(job: Job, given: Given) -> None:
+    job.cpus = _number(given, "cpus_per_task") or 1
+    job.nodes = _nodes(given.get("nodes"))
+    job.processes = _number(given, "ntasks") or (_number(given, "tasks_per_node") or 1) * job.nodes
+    job.gpus, job.gpu_type = _gpus(given, job)
+    job.memory = _memory(given, job)
+    if job.memory is not None and job.memory < LEAST_MEMORY:
+        asked, job.memory = units.show_size(job.memory), LEAST_MEMORY
+        job.notice(f"{asked} of memory is less than any program needs: it gets 30 MB, as from Slurm", "ask for more")
+    time = given.get("time")
+    job.time = native_units.parse_time(time, Writing.SLURM, "--time") if time is not None else None
+
+
+def _number(given: Given, name: str) -> int | None:
+    text = given.get(name)
+    if text is not None and (not text.isdigit() or int(text) < 1):
+        raise errors.InvalidInput(f"{_flag(name)}: {text!r} is not a whole number above zero")
+    return int(text) if text is not None else None
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _nodes(text: str | None) -> int:
+    """`3`, or `2-4`, of which the smaller number is enough."""
+    match = re.fullmatch(r"(\d{1,6})(?:-\d{1,6})?", "1" if text is None else text)
+    if match is None or int(match[1]) < 1:
+        raise errors.InvalidInput(f"--nodes: {text!r} is not a number of nodes")
+    return int(match[1])
+
+
+def _gpus(given: Given, job: Job) -> tuple[int, str | None]:
+    for name, factor in (("gpus", 1), ("gpus_per_node", job.nodes), ("gpus_per_task", job.processes)):
+        text = given.get(name)
+        if text is not None:
+            match = _GPUS.fullmatch(text)
+            if match is None:
+                raise errors.InvalidInput(f"{_flag(name)}: {text!r} is no number of GPUs", "write it like 2 or a100:2")
+            return int(match[2]) * factor, match[1]
+    wanted = given.get("gres")
+    if wanted in (None, "none"):
+        return 0, None
+    match = _GRES.fullmatch(str(wanted))
+    if match is None:
+        raise errors.InvalidInput(f"--gres={wanted} is not supported", "write it like --gres=gpu:1 or gpu:a100:2")
+    return int(match[2] or 1) * job.nodes, match[1]
+
+
+def _memory(given: Given, job: Job) -> int | None:
+    factors = {"mem": 1, "mem_per_cpu": job.cpus * job.processes, "mem_per_gpu": job.gpus}
+    for name, factor in factors.items():
+        text = given.get(name)
+        if text is not None:
+            size = native_units.parse_size(text, Writing.SLURM, _flag(name))
+            return size * factor if size and factor else None
+    return None
+
+
+def _name_files(job: Job, given: Given, here: Here) -> None:
+    default = "slurm-%A_%a.out" if job.tasks else "slurm-%j.out"
+    job.stdout = _file(given.get("output") or default, job, here)
+    apart = given.get("error")
+    job.stderr = _file(apart, job, here) if apart else None
+
+
+def _file(pattern: str, job: Job, here: Here) -> str:
+    path = patterns.from_slurm(pattern, name=job.name, user=here.user)
+    return os.path.normpath(os.path.join(patterns.escape(job.cwd), path))
+
+
+def _export(job: Job, given: Given, source: Script, here: Here) -> None:
+    items = (given.get("export") or "ALL").split(",")
+    named, missing = exports.by_name([item for item in items if item not in _EXPORT_WORDS], here.environ)
+    job.carried = exports.everything(here.environ, source.text) if "ALL" in items else exports.Carried()
+    job.carried.env.update(named)
+    for name in missing:
+        job.notice(f"--export: {name} is not set here, so the job does not get it")
+    job.variables = {"SLURM_SUBMIT_DIR": here.directory, "SLURM_SUBMIT_HOST": here.host}
+    if "cpus_per_task" in given:
+        job.variables["SLURM_CPUS_PER_TASK"] = str(job.cpus)
+    if "ntasks" in given or "tasks_per_node" in given:
+        job.variables |= {"SLURM_NTASKS": str(job.processes), "SLURM_NPROCS": str(job.processes)}
+
+
+def _set_life(job: Job, given: Given) -> None:
+    dependency, nice, signal = given.get("dependency"), given.get("nice"), given.get("signal")
+    if dependency is not None:
+        job.dependencies = list(jobs.read_slurm_dependencies(dependency, job.name))
+    if nice is not None:
+        job.priority = _priority(nice or DEFAULT_NICE)
+    if signal is not None:
+        job.stop = _stop(signal)
+    if "requeue" in given and "no_requeue" not in given:
+        job.retry = 1
+
+
+def _priority(nice: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,9}", nice):
+        raise errors.InvalidInput(f"--nice: {nice!r} is not a whole number")
+    return -max(-1000, min(1000, int(nice)))
+
+
+def _stop(text: str) -> dict[str, Any]:
+    """What warns of the time limit is in runyard also what asks a run to stop."""
+    match = _SIGNAL.fullmatch(text)
+    name = match[1].upper().removeprefix("SIG") if match else ""
+    if match is None or name not in SIGNALS:
+        raise errors.InvalidInput(f"--signal: {text!r} is not supported", f"like USR1@60, of {', '.join(SIGNALS)}")
+    return {"signal": name, "grace": int(match[2] or 60)}

@@ -1,0 +1,150 @@
+"""One request to the far side and its answer, over the pipes of a program that leads there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from runyard.hosts import far
+from runyard.hosts.far import desk
+
+READ = 1 << 16
+GOODBYE_S = 5.0  # for the program to end by itself once the answer is whole
+
+Frame = tuple[bytes, bytes]  # kind and payload
+
+
+class NoAnswer(Exception):
+    """The answer did not come, or not all of it. What was asked may have been done or not."""
+
+    def __init__(self, text: str, *, code: int | None, said: str, begun: bool) -> None:
+        super().__init__(text)
+        self.code = code  # of the program; None: it was killed because nothing came any more
+        self.said = said  # on its standard error
+        self.begun = begun  # the far side had begun to answer
+
+
+def question(request: Mapping[str, Any], payload: Sequence[bytes] = ()) -> bytes:
+    """All that is sent: the far side's program, what it is to do, and the bytes that belong to it."""
+    asked = json.dumps(request).encode()
+    return b"".join([far.program(), b"%d\n" % len(asked), asked, *payload])
+
+
+class Conversation:
+    """Use it as a context; `frames` gives what the far side says, and raises NoAnswer or the far side's OSError."""
+
+    def __init__(self, command: Sequence[str], asked: bytes, patience: float) -> None:
+        """`patience`: seconds without any progress, in either direction, after which it is given up."""
+        self._command, self._unsent, self._patience = command, memoryview(asked), patience
+        self._received = bytearray()
+        self._begun = self.whole = False
+
+    def __enter__(self) -> Conversation:
+        # Not a pipe: a connection that is kept in the background may hold it open.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._errors.close()
+            text = f"{self._command[0]} cannot be started here: {error.strerror}"
+            raise NoAnswer(text, code=None, said="", begun=False) from None
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        os.set_blocking(self._stdin.fileno(), False)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for pipe in (self._stdin, self._stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        self._end(GOODBYE_S if self.whole else 0.0)
+        self._errors.close()
+
+    def frames(self) -> Iterator[Frame]:
+        self._skip_greetings()
+        while True:
+            kind, size = desk.HEAD.unpack(self._take(desk.HEAD.size))
+            payload = self._take(size)
+            self.whole = kind in (desk.END, desk.PROBLEM)
+            if kind == desk.END:
+                return
+            if kind == desk.PROBLEM:
+                raise OSError(*json.loads(payload))
+            if kind != desk.BEAT:
+                yield kind, payload
+
+    def _skip_greetings(self) -> None:
+        """What a shell's start-up files print comes first, and is not for us."""
+        while (found := self._received.find(desk.MARK)) < 0:
+            del self._received[:-READ]
+            self._receive()
+        del self._received[: found + len(desk.MARK)]
+        self._begun = True
+
+    def _take(self, size: int) -> bytes:
+        while len(self._received) < size:
+            self._receive()
+        taken = bytes(self._received[:size])
+        del self._received[:size]
+        return taken
+
+    def _receive(self) -> None:
+        """Wait for more bytes, and send ours meanwhile."""
+        deadline = time.monotonic() + self._patience
+        while not self._is_readable(deadline):
+            if self._send_some():
+                deadline = time.monotonic() + self._patience
+        data = os.read(self._stdout.fileno(), READ)
+        if not data:
+            raise self._cut()
+        self._received += data
+
+    def _is_readable(self, deadline: float) -> bool:
+        """False when we may write instead."""
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        if self._unsent:
+            poll.register(self._stdin, select.POLLOUT)
+        ready = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        if not ready:
+            self._end(0.0)
+            raise self._no_answer(f"no answer within {self._patience:g} seconds", None)
+        return self._stdout.fileno() in ready
+
+    def _send_some(self) -> bool:
+        try:
+            self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent[:READ]) :]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:  # why it does not listen is told by its end
+            self._unsent = self._unsent[:0]
+        return True
+
+    def _cut(self) -> NoAnswer:
+        self._end(GOODBYE_S)
+        text = "the answer ended in the middle" if self._begun else "it did not answer"
+        return self._no_answer(text, self._process.returncode)
+
+    def _no_answer(self, text: str, code: int | None) -> NoAnswer:
+        self._errors.seek(0)
+        said = self._errors.read(READ) or (b"" if self._begun else bytes(self._received))
+        return NoAnswer(text, code=code, said=said.decode(errors="replace"), begun=self._begun)
+
+    def _end(self, patience: float) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
