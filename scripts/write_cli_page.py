@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from runyard.cli.main import RUNS, YARD, cli
+from runyard.cli.main import SECTIONS, cli
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 WIDTH = 100
@@ -50,7 +50,7 @@ tags: [probe]
 def page() -> str:
     context = click.Context(cli, info_name="runyard", terminal_width=WIDTH, max_content_width=WIDTH)
     sections = [INTRODUCTION]
-    for title, names in (("Runs", RUNS), ("Yard", YARD)):
+    for title, names in SECTIONS.items():
         sections.append(f"## {title}\n")
         for name in names:
             sections += _sections(cli.get_command(context, name), context)

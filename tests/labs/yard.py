@@ -32,6 +32,7 @@ class Yard:
         self.env |= {"RUNYARD_HOME": str(self.home), "RUNYARD_PORT": "0"}
         self.env |= {f"RUNYARD_{name.upper()}": str(value) for name, value in settings.items()}
         self._process: subprocess.Popen[bytes] | None = None
+        self._clients: list[runyard.Client] = []
 
     @property
     def pid(self) -> int:
@@ -54,7 +55,9 @@ class Yard:
         return (self.home / "up.log").read_text(errors="replace")
 
     def client(self) -> runyard.Client:
-        return runyard.Client(home=self.home, start=False)
+        """A client of its own; all are closed with the yard's removal."""
+        self._clients.append(runyard.Client(home=self.home, start=False))
+        return self._clients[-1]
 
     def start(self) -> Yard:
         with (self.home / "up.log").open("ab") as log:
@@ -95,6 +98,8 @@ class Yard:
 
     def remove(self) -> None:
         """End all of it, the pre-warmed process and abandoned runs included, and take the home away."""
+        for client in self._clients:
+            client.close()
         if self._process is not None and self._process.poll() is None:
             self._end(signal.SIGTERM)
         deadline = time.monotonic() + 30
@@ -108,7 +113,8 @@ class Yard:
         address = locate.read_address(self.home)
         if address is None or address.pid != self.pid:
             return False
-        return bool(self.client().health())
+        with runyard.Client(home=self.home, start=False) as client:
+            return bool(client.health())
 
     def _end(self, number: int) -> None:
         assert self._process is not None, "the yard is not up"

@@ -28,9 +28,10 @@ from runyard.agent.stops import Stops
 from runyard.agent.talk import Listener, Talk
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
-from runyard.backends.base import Backend, Notifier
+from runyard.backends.base import Backend, Notifier, Queueing
 from runyard.hosts.base import Seen
 from runyard.model.resources import Capacity
+from runyard.model.site import SiteSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import Claim, Hello, SyncResponse
 
@@ -52,6 +53,7 @@ class Agent:
         clock: Callable[[], float] = time.monotonic,
         errands: Errands | None = None,
         environ: Mapping[str, str] = os.environ,
+        described: SiteSpec | None = None,
     ) -> None:
         self.name = identity.durable_name(directory)
         self.site = site
@@ -61,14 +63,14 @@ class Agent:
         self._errands = errands or ThreadedErrands(self._wake.ring)
         root = os.fspath(directory / "runs")
         self._book, self._slots, self._pace = Book(), Slots(total), Pace()
-        self._stager = Stager(backend.host, root, total, environment.inherited(environ))
+        self._stager = Stager(backend.host, root, total, environment.inherited(environ), described)
         self._watch = Watch(backend, root, clock)
         self._relay = Relay(self._errands, clock)
         self._stops = Stops(backend, self._book, clock)
         self._starter = Starter(backend, self._stager, self._slots, self._pace, self._book, self._fail, clock)
         self._talk = Talk(
             link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
-            Listener(owned=self._own, answered=self._hear), clock,
+            Listener(owned=self._own, answered=self._hear), clock, backend if isinstance(backend, Queueing) else None,
         )  # fmt: skip
         self._finisher = Finisher(link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock)
         self._seen: dict[str, Seen] = {}

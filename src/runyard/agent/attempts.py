@@ -61,6 +61,7 @@ class Attempt:
     collecting: bool = False
     notes: list[str] = field(default_factory=list)
     told_running: bool = False  # the yard knows that it runs
+    told_detail: str | None = None  # what the yard was told of its waiting in the backend's own queue
     report: Report | None = None
     reported_at: float = float("-inf")
 
@@ -106,6 +107,17 @@ class Attempt:
             "tree_gone": True, "sizes": {},
         }  # fmt: skip
         self.outputs = []
+
+    @property
+    def pending_detail(self) -> str | None:
+        """Why it waits in the backend's own queue, while it does."""
+        waiting = self.sighting.presence is Presence.PENDING and not self.made_started
+        return self.sighting.text or None if waiting else None
+
+    def pending_report(self) -> Report:
+        return Report(
+            key=self.key, state=AttemptState.SUBMITTED, detail=self.pending_detail, native_id=self.sighting.native_id
+        )
 
     def running_report(self, node: str) -> Report:
         return Report(

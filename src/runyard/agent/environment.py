@@ -44,10 +44,16 @@ def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def build(
     spec: RunSpec, key: AttemptKey, position: int, paths: Paths, gpus: tuple[str, ...], site: Capacity,
-    base: Mapping[str, str],
+    base: Mapping[str, str], defaults: Mapping[str, str] | None = None,
 ) -> dict[str, str]:  # fmt: skip
-    """From weak to strong: the agent's, the submitter's on the same machine, runyard's, what the spec asks for."""
-    complete = {**base, **_of_origin(spec), **_of_runyard(spec, key, position, paths), **_of_gpus(gpus, site)}
+    """From weak to strong: the agent's, the site's, the submitter's on the same machine, runyard's, the spec's own."""
+    complete = {
+        **base,
+        **(defaults or {}),
+        **_of_origin(spec),
+        **_of_runyard(spec, key, position, paths),
+        **_of_gpus(gpus, site),
+    }
     if not site.gpus:
         complete.pop("CUDA_VISIBLE_DEVICES", None)
     complete.update((name, value) for name, value in spec.env.items() if name not in RESERVED)

@@ -20,7 +20,7 @@ def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands:
     """Raises ConfigError when the site cannot be used as it is described."""
     directory = Path(described.dir) if described.dir else loaded.site_dir(name)
     backend = registry.load(described.kind).build(directory, _options(described, loaded))
-    return Agent(link, backend, directory, name, _total(described, loaded), errands=errands)
+    return Agent(link, backend, directory, name, _total(described, loaded), errands=errands, described=described)
 
 
 def _options(described: SiteSpec, loaded: Settings) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard import errors
-from runyard.agent import environment
+from runyard.agent import dialects, environment
 from runyard.agent.attempts import Attempt
 from runyard.agent.environment import Paths
 from runyard.backends.base import Job
 from runyard.hosts.base import Host
+from runyard.model import output_file
 from runyard.model.resources import Capacity
+from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.wire import Claim
 
@@ -37,8 +39,13 @@ class StagingFailed(Exception):
 
 
 class Stager:
-    def __init__(self, host: Host, root: str, site: Capacity, base: Mapping[str, str]) -> None:
-        self._host, self._root, self._site, self._base = host, root, site, base
+    def __init__(
+        self, host: Host, root: str, site: Capacity, base: Mapping[str, str], described: SiteSpec | None = None
+    ) -> None:
+        self._host, self._root, self._site = host, root, site
+        self._described = described or SiteSpec()
+        # Where a scheduler starts runners, the job's environment is its own affair: what we say is laid over it.
+        self._base = {} if site.elastic else base
 
     def receive(self, claim: Claim) -> Attempt:
         """An attempt with nothing on disk yet."""
@@ -77,6 +84,8 @@ class Stager:
             if attempt.claim.spec.get("cwd") is None:
                 directories.append(f"{attempt.place}/work")
             files[f"{attempt.place}/params.json"] = _encode(attempt.claim.spec.get("params", {}))
+            if attempt.spec is not None and attempt.spec.script is not None:
+                files[f"{attempt.place}/script"] = attempt.spec.script.encode("utf-8", "surrogateescape")
         self._put(files, directories)
 
     def freeze(self, attempts: Sequence[Attempt]) -> None:
@@ -104,18 +113,33 @@ class Stager:
         return {
             "key": str(attempt.key),
             "tag": attempt.job.tag,
-            "argv": attempt.claim.argv,
-            "env": environment.build(
-                spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base
-            ),
+            "argv": [*_interpreter(spec.script, attempt.job.directory), *attempt.claim.argv],
+            "env": {
+                **environment.build(
+                    spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base,
+                    self._described.env,
+                ),
+                **dialects.variables(spec, attempt.key, self._described.kind),
+            },
+            "inherit_env": self._site.elastic,
+            "setup": list(self._described.setup),
+            "checkpoint": self._checkpoint(spec, paths),
             "cwd": paths.cwd,
             "time_limit": grant.resources.time,
             "memory_limit": grant.resources.memory,
             "stop": spec.stop.to_json(),
             "split_output": spec.split_output,
+            **_files(spec, attempt),
             "cpus": grant.resources.cpus,
             "gpus": list(grant.gpus),
-        }
+        }  # fmt: skip
+
+    def _checkpoint(self, spec: RunSpec, paths: Paths) -> dict[str, Any] | None:
+        if spec.checkpoint is None:
+            return None
+        named = spec.env.get("CHECKPOINT_DIR") or paths.checkpoints
+        directory = environment.resolve(named, paths.cwd)
+        return {"signal": spec.checkpoint.signal, "grace": spec.checkpoint.grace, "directory": directory}
 
     def _paths(self, attempt: Attempt) -> Paths:
         directory = attempt.job.directory
@@ -130,6 +154,28 @@ class Stager:
         """A place that the user named is made as ours would be; where that fails, the run itself says it better."""
         with contextlib.suppress(OSError):
             self._host.put(self.output_directory(attempt), {})
+
+
+def _interpreter(script: str | None, directory: str) -> list[str]:
+    """The script, after the words of its #! line: a kernel would read them so, but only from a file that may be
+    executed."""
+    if script is None:
+        return []
+    first = script.partition("\n")[0]
+    words = first[2:].split(None, 1) if first.startswith("#!") else []
+    return [*(word.rstrip() for word in words or ["/bin/sh"]), f"{directory}/script"]
+
+
+def _files(spec: RunSpec, attempt: Attempt) -> dict[str, str]:
+    """Files of the user's own. A later attempt goes on in them."""
+    run = attempt.key.run
+    array = spec.array.first_run(run) if spec.array is not None else run
+    named = {"stdout": spec.stdout, "stderr": spec.stderr}
+    found = {name: output_file.with_ids(path, run, array) for name, path in named.items() if path is not None}
+    if not found:
+        return {}
+    goes_on = spec.open_mode == output_file.TRUNCATE and attempt.key.attempt > 1
+    return {**found, "open_mode": "continue" if goes_on else spec.open_mode}
 
 
 def _encode(value: Any) -> bytes:

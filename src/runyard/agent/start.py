@@ -70,7 +70,9 @@ class Starter:
             attempt.submits += 1
         for (name, resources), group in groupby(attempts, key=lambda a: (a.claim.batch, a.claim.resources)):
             members = {attempt.key: attempt for attempt in group}
-            batch = Batch(name=name, resources=resources, jobs=tuple(a.job for a in members.values()))
+            options = next(iter(members.values())).claim.spec.get("options", {})  # the same in all of a batch
+            jobs = tuple(attempt.job for attempt in members.values())
+            batch = Batch(name=name, resources=resources, jobs=jobs, options=options)
             for refusal in self._backend.submit(batch):
                 self._refused(members[refusal.key], refusal)
 

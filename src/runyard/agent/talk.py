@@ -12,6 +12,7 @@ from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
+from runyard.backends.base import Queueing
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
 
@@ -38,8 +39,9 @@ class Listener:
 class Talk:
     def __init__(
         self, link: Link, errands: Errands, hello: Hello, book: Book, slots: Slots, pace: Pace, listener: Listener,
-        clock: Callable[[], float],
+        clock: Callable[[], float], queue: Queueing | None = None,
     ) -> None:  # fmt: skip
+        self._queue = queue
         self._link, self._errands, self._hello = link, errands, hello
         self._book, self._slots, self._pace = book, slots, pace
         self._listener, self._clock = listener, clock
@@ -91,10 +93,17 @@ class Talk:
             wishes.append(soon)
         wishes += [max(soon, attempt.reported_at + REPEAT_S) for attempt in self._book.in_phase(Phase.TOLD)]
         wishes += [max(soon, attempt.submitted_at + LINGER_S) for attempt in self._unreported()]
+        if self._pending():
+            wishes.append(soon)
         return max(min(wishes), self._not_before)
 
     def _unreported(self) -> list[Attempt]:
         return [a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded]
+
+    def _pending(self) -> list[Attempt]:
+        """Those that wait in the backend's own queue for a reason that the yard has not heard."""
+        started = [a for a in self._book.in_phase(Phase.STARTED) if not a.told_running and not a.superseded]
+        return [a for a in started if a.pending_detail and a.pending_detail != a.told_detail]
 
     def _is_busy(self) -> bool:
         return bool(self._book.in_phase(Phase.READY)) or self._slots.is_full
@@ -110,13 +119,16 @@ class Talk:
 
     def _sync(self, incarnation: int) -> None:
         self._news = False
-        unreported, ended = self._unreported(), self._book.in_phase(Phase.TOLD)
+        unreported, pending, ended = self._unreported(), self._pending(), self._book.in_phase(Phase.TOLD)
+        details = [attempt.pending_detail for attempt in pending]
         for attempt in ended:
             attempt.reported_at = self._clock()
         free, ahead = self._offer()
         request = SyncRequest(
             site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=free, ahead=ahead,
+            room=self._room(),
             reports=[attempt.running_report(self._hello.node) for attempt in unreported]
+            + [attempt.pending_report() for attempt in pending]
             + [attempt.report for attempt in ended if attempt.report],
         )  # fmt: skip
 
@@ -127,12 +139,18 @@ class Talk:
                 return
             for attempt in unreported:
                 attempt.told_running = True
+            for attempt, detail in zip(pending, details, strict=True):
+                attempt.told_detail = detail
             if free.cpus > 0 or free.elastic or ahead > 0:
                 self._more = response.more and bool(response.claims)
             self._heard()
             self._listener.answered(response)
 
         self._errands.send(LANE, lambda: self._link.sync(request), answered)
+
+    def _room(self) -> int | None:
+        """A site with a queue of its own takes so many; those that wait here come first."""
+        return None if self._queue is None else max(0, self._queue.room() - len(self._waiting()))
 
     def _offer(self) -> tuple[Capacity, int]:
         """Free slots, and how many attempts to take beyond them."""

@@ -117,6 +117,14 @@ class Backend(abc.ABC):
         """Release what is held open. Jobs go on."""
 
 
+class Queueing(abc.ABC):
+    """The optional power of a site that has a queue of its own: it takes jobs by number, not by slots."""
+
+    @abc.abstractmethod
+    def room(self) -> int:
+        """How many more jobs may be handed over now. Cheap: it asks nobody."""
+
+
 class Notifier(abc.ABC):
     """The optional power to say at once that something ended. Notices are hints: losing one costs time, no more."""
 

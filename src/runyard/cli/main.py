@@ -34,7 +34,16 @@ YARD = {
     "site": "Add, list, show, change, drain and remove sites.",
     "agent": "Serve a site from this machine.",
 }
-COMMANDS = {**RUNS, **YARD}
+OLD_SCRIPTS = {
+    "sbatch": "Submit a Slurm batch script to any site.",
+    "squeue": "Show runs that have not ended, as Slurm's squeue does.",
+    "scancel": "Cancel runs, as Slurm's scancel does.",
+    "qsub": "Submit a Grid Engine script to any site.",
+    "qstat": "Show runs that have not ended, as Grid Engine's qstat does.",
+    "qdel": "Delete jobs, as Grid Engine's qdel does.",
+}
+SECTIONS = {"Runs": RUNS, "Yard": YARD, "Old scripts": OLD_SCRIPTS}
+COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 COMPLETE = "_RUNYARD_COMPLETE"
 
 
@@ -58,7 +67,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, commands in (("Runs", RUNS), ("Yard", YARD)):
+        for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 

@@ -17,7 +17,9 @@ def of_connection(login: str, said: str, by_hand: str) -> str:
         found = re.search(pattern, said)
         if found:
             return sentence(login, found, by_hand)
-    return f"{login} cannot be reached: {last_line(said) or 'ssh does not say why'}"
+    told = last_line(said)
+    # A connection that ends says nothing to those who share it.
+    return f"{login} cannot be reached: {told}" if told else f"the connection to {login} was cut"
 
 
 def of_interpreter(login: str, python: str, said: str, code: int | None) -> str | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, template, units
+from runyard.model import fields, output_file, template, units
+from runyard.model.array import Array
 from runyard.model.resources import Resources
 from runyard.model.states import FAILURES, Reason
 
@@ -19,6 +20,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RETRY_ON = (Reason.LOST, Reason.NODE_LOST, Reason.PREEMPTED)
 SIGNALS = ("TERM", "INT", "USR1", "USR2", "HUP")
+OPEN_MODES = (output_file.TRUNCATE, output_file.APPEND)
+DIALECTS = ("slurm", "gridengine")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +100,7 @@ class RunSpec:
     """One run. Build it with `parse`, which checks everything that came from outside."""
 
     command: list[str] | str  # an argument vector, or one text for /bin/sh -c
+    script: str | None = None  # a program's text; `command` then is the list of its arguments
     project: str = "default"
     name: str = ""
     params: dict[str, Any] = field(default_factory=dict)
@@ -106,10 +110,16 @@ class RunSpec:
     resources: Resources = field(default_factory=Resources)
     outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
     split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
+    stdout: str | None = None  # a file of the user's that standard output goes to, see output_file
+    stderr: str | None = None  # the same for standard error; None: with standard output
+    open_mode: str = output_file.TRUNCATE
     site: str | None = None  # None: any site that fits
     options: dict[str, str] = field(default_factory=dict)  # for the site's scheduler
     priority: int = 0  # higher goes first
-    after: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()  # runs that must have succeeded
+    after_any: tuple[int, ...] = ()  # runs that must have ended, however
+    array: Array | None = None
+    dialect: str | None = None  # whose variables it finds, beside runyard's own
     retry: Retry = field(default_factory=Retry)
     stop: Stop = field(default_factory=Stop)
     checkpoint: Checkpoint | None = None
@@ -120,11 +130,13 @@ class RunSpec:
     @classmethod
     def parse(cls, value: object) -> RunSpec:
         given = fields.mapping(value, "run", _PARSERS)
-        if not given.get("command"):
+        has_script = given.get("script") is not None
+        if given.get("command") is None or not (given["command"] or has_script):
             raise errors.InvalidInput("run: no command", "say what to run, such as: -- python train.py")
-        spec = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
+        parsers = {**_PARSERS, "command": _arguments} if has_script else _PARSERS
+        spec = cls(**{name: parsers[name](item) for name, item in given.items() if item is not None})
         spec.argv()
-        return spec
+        return spec._with_streams_apart()
 
     def argv(self) -> list[str]:
         """The words to execute, parameters filled in; raises when a `{name}` has no parameter."""
@@ -138,6 +150,11 @@ class RunSpec:
             if value != default:
                 shown[name] = _plain(value)
         return shown
+
+    def _with_streams_apart(self) -> RunSpec:
+        """Two files that others write to are copied from two of the run's own."""
+        apart = self.open_mode == output_file.APPEND and self.stderr is not None
+        return self.evolve(split_output=True) if apart and not self.split_output else self
 
     def evolve(self, **changes: Any) -> RunSpec:
         return dataclasses.replace(self, **changes)
@@ -156,6 +173,12 @@ def _command(value: object) -> list[str] | str:
     if not words or not words[0]:
         raise errors.InvalidInput("command: the first word is empty", "name the program to run")
     return words
+
+
+def _arguments(value: object) -> list[str]:
+    if isinstance(value, str):
+        raise errors.InvalidInput("command: with a script it is the list of its arguments", "use [] for none")
+    return fields.texts(value, "command", LONGEST_TEXT, raw=True)
 
 
 def name_text(value: object, where: str) -> str:
@@ -223,9 +246,9 @@ def _globs(value: object) -> tuple[str, ...]:
     return tuple(globs)
 
 
-def _after(value: object) -> tuple[int, ...]:
+def _runs(value: object, where: str) -> tuple[int, ...]:
     items = value if isinstance(value, (list, tuple)) else [value]
-    return tuple(dict.fromkeys(fields.integer(item, "after", 1, 1 << 62) for item in items))
+    return tuple(dict.fromkeys(fields.integer(item, where, 1, 1 << 62) for item in items))
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -243,6 +266,7 @@ def _origin(value: object) -> dict[str, Any]:
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "command": _command,
+    "script": lambda value: fields.text(value, "script", LONGEST_TEXT, raw=True),
     "project": lambda value: name_text(value, "project"),
     "name": lambda value: fields.text(value, "name", 200, empty=True),
     "params": _params,
@@ -252,9 +276,15 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "resources": Resources.parse,
     "outputs": _globs,
     "split_output": lambda value: fields.boolean(value, "split_output"),
+    "stdout": lambda value: output_file.parse(value, "stdout"),
+    "stderr": lambda value: output_file.parse(value, "stderr"),
+    "open_mode": lambda value: fields.one_of(value, "open_mode", OPEN_MODES),
     "site": lambda value: name_text(value, "site"),
     "priority": lambda value: fields.integer(value, "priority", -1000, 1000),
-    "after": _after,
+    "after": lambda value: _runs(value, "after"),
+    "after_any": lambda value: _runs(value, "after_any"),
+    "array": Array.parse,
+    "dialect": lambda value: fields.one_of(value, "dialect", DIALECTS),
     "retry": Retry.parse,
     "stop": Stop.parse,
     "checkpoint": Checkpoint.parse,

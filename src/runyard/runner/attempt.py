@@ -26,7 +26,7 @@ class Attempt:
         self._spec = wanted
         self._judge = judge
         self._meter = memory.Meter()
-        self._output = output.Output(wanted.split_output)
+        self._output = output.Output(wanted)
         self._sampler = usage.Sampler(wanted.gpus)
         self._ended = usage.Ended()
         self._timers = timers.Timers()
@@ -73,7 +73,7 @@ class Attempt:
     @property
     def is_brief(self) -> bool:
         """Over so soon that it left nothing in this process but the log's descriptor, which `close` closes."""
-        return self._child is not None and self._beats == 0 and self._judge is None and not self._spec.split_output
+        return self._child is not None and self._beats == 0 and self._judge is None and self._output.is_plain
 
     def close(self) -> None:
         self._output.close()
@@ -94,7 +94,7 @@ class Attempt:
         self._timers.set("sample", _FIRST_SAMPLE_S, self._sample)
         if self._judge is not None:
             self._timers.set("memory", _FIRST_BEAT_S, self._see_who_judges)
-        if self._spec.split_output:
+        if not self._output.is_plain:
             self._timers.set("merge", _MERGE_S, self._merge)
         if self._spec.time_limit is not None:
             grace = min(self._spec.grace, self._spec.time_limit / 10)

@@ -1,9 +1,10 @@
 """spec.json, checked. What the user's process gets is bytes already, so that little can fail between fork and exec."""
 
+import re
 import signal
 from typing import Any, Dict, List, Optional
 
-from . import records
+from . import kernel, records
 
 
 class BadSpec(Exception):
@@ -23,6 +24,10 @@ class Spec:
         self.stop_signal = _signal(str(stop.get("signal", "TERM")))
         self.grace = float(stop.get("grace", 10))
         self.split_output = bool(value.get("split_output"))
+        self.stdout = _file(value.get("stdout"))
+        self.stderr = _file(value.get("stderr")) if value.get("stderr") != value.get("stdout") else None
+        self.shares_files = value.get("open_mode") == "append"
+        self.empties_files = value.get("open_mode") == "truncate"
         self.gpus: List[str] = list(value.get("gpus") or [])
         self.beat = float(value.get("beat") or 5)
         self.sample = float(value.get("sample") or 1)
@@ -45,6 +50,14 @@ def _environment(given: Dict[str, str], tag: str) -> Dict[bytes, bytes]:
     env = {records.to_bytes(name): records.to_bytes(value) for name, value in given.items()}
     env[b"RUNYARD_TAG"] = records.to_bytes(tag)
     return env
+
+
+def _file(pattern: Optional[str]) -> Optional[bytes]:
+    """The agent has left what only the node knows: its name."""
+    if pattern is None:
+        return None
+    symbols = {"%N": kernel.node().partition(".")[0], "%%": "%"}
+    return records.to_bytes(re.sub("%[N%]", lambda match: symbols[match.group()], pattern))
 
 
 def _number(value: Any) -> Optional[float]:

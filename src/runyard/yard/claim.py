@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -35,11 +36,10 @@ def claim(
     chosen = placement.choose(
         heads, _usage(connection, now), request.free, total, now=now, ahead=request.ahead, room=request.room
     )
-    claims = [
-        claim
-        for resources, group in groupby(chosen, key=lambda head: head.resources)
-        for claim in _batch(connection, now, agent, resources, list(group), prefix)
-    ]
+    specs = {row.id: json.loads(row.spec) for row in runs.get_many(connection, [head.id for head in chosen])}
+    claims: list[Claim] = []
+    for _, group in groupby(chosen, key=lambda head: (head.resources, specs[head.id].get("options"))):
+        claims += _batch(connection, now, agent, list(group), specs, prefix)
     return claims, len(heads) > len(chosen)
 
 
@@ -64,10 +64,16 @@ def _usage(connection: Connection, now: float) -> placement.Usage:
 
 
 def _batch(
-    connection: Connection, now: float, agent: AnyRow, resources: Resources, heads: Sequence[Head], prefix: str
+    connection: Connection,
+    now: float,
+    agent: AnyRow,
+    heads: Sequence[Head],
+    specs: Mapping[int, dict[str, Any]],
+    prefix: str,
 ) -> list[Claim]:
+    """Attempts that are alike for a scheduler: the same resources, the same options."""
     batch_id = counters.take(connection, "batches")
-    name = f"{prefix}-{batch_id}"
+    name, resources = f"{prefix}-{batch_id}", heads[0].resources
     attempts.insert_batch(
         connection,
         {"id": batch_id, "name": name, "site": agent.site, "agent": agent.name, "size": len(heads), "created_at": now,
@@ -80,7 +86,6 @@ def _batch(
          for position, head in enumerate(heads, 1)],
     )  # fmt: skip
     _start_runs(connection, now, agent, heads)
-    specs = {row.id: row.spec for row in runs.get_many(connection, [head.id for head in heads])}
     return [
         make_claim(AttemptKey(run=head.id, attempt=head.attempt + 1), name, position, specs[head.id], resources)
         for position, head in enumerate(heads, 1)
@@ -101,10 +106,13 @@ def _start_runs(connection: Connection, now: float, agent: AnyRow, heads: Sequen
 
 
 def make_claim(
-    key: AttemptKey, batch: str, position: int, spec_text: str, resources: Resources,
+    key: AttemptKey,
+    batch: str,
+    position: int,
+    spec: dict[str, Any],
+    resources: Resources,
     state: AttemptState = AttemptState.CLAIMED,
-) -> Claim:  # fmt: skip
-    spec = json.loads(spec_text)
+) -> Claim:
     argv = template.fill_command(spec["command"], spec.get("params", {}))
     return Claim(key=key, batch=batch, position=position, spec=spec, argv=argv, resources=resources, state=state)
 
@@ -115,9 +123,9 @@ def owned(connection: Connection, site: str, agent: str) -> list[Claim]:
 
 
 def _claim_of(row: AnyRow) -> Claim:
-    key = AttemptKey(run=row.run_id, attempt=row.number)
-    resources = Resources(**json.loads(row.spec).get("resources", {}))
-    return make_claim(key, row.batch, row.position, row.spec, resources, AttemptState(row.state))
+    spec = json.loads(row.spec)
+    key, resources = AttemptKey(run=row.run_id, attempt=row.number), Resources(**spec.get("resources", {}))
+    return make_claim(key, row.batch, row.position, spec, resources, AttemptState(row.state))
 
 
 def stop_orders(connection: Connection, site: str, agent: str) -> list[StopOrder]:

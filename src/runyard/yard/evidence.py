@@ -42,7 +42,9 @@ def judge(record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: 
     state, reason, detail = _BY_ENDING[record["ending"]](record)
     if not record.get("tree_gone", True):
         detail += "; some of its processes could not be ended"
-    return Ending(state=state, reason=reason, detail=detail, exit_code=shown, signal=number)
+    if record.get("disk_full"):
+        detail += "; the disk was full while it ran"
+    return Ending(state=state, reason=reason, detail=detail.removeprefix("; "), exit_code=shown, signal=number)
 
 
 def _without_record(gone: str, cancel_wished: bool) -> Ending:

@@ -78,6 +78,8 @@ def _end(connection: Connection, now: float, row: AnyRow, report: Report, held: 
             state=ending.state, reason=ending.reason, exit_code=ending.exit_code, signal=ending.signal,
             detail=f"{ending.detail}; {missing}".removeprefix("; "),
         )  # fmt: skip
+    if report.detail:
+        add_event(connection, now, row.run_id, row.number, "note", report.detail)
     if report.outputs:
         attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
     moved = end_attempt(connection, now, run, row, ending, report)
@@ -174,7 +176,7 @@ def _tell_children(connection: Connection, now: float, parent: int, state: RunSt
     for child in runs.get_many(connection, runs.children(connection, parent)):
         if child.state != RunState.QUEUED or child.blocked == 0:
             continue
-        if state == RunState.SUCCEEDED:
+        if state == RunState.SUCCEEDED or parent in json.loads(child.spec).get("after_any", ()):
             _unblock(connection, child)
         else:
             detail = submit.dependency_detail(parent, state)

@@ -72,7 +72,7 @@ class _Known:
             candidates = self._candidates(spec.site)
             self._check_fits(spec, candidates)
             self._fits[seen] = candidates
-        self._load_parents(spec.after)
+        self._load_parents(spec.after + spec.after_any)
         return self._fits[seen]
 
     def _candidates(self, site: str | None) -> list[str]:
@@ -159,13 +159,28 @@ def spec_digest(spec: RunSpec) -> str:
 
 
 def _insert(connection: Connection, now: float, owner: str, fresh: list[tuple[int, RunSpec]], known: _Known) -> None:
+    together = {run_id for run_id, _ in fresh}
+    fresh = [(run_id, _in_turn(run_id, spec, together)) for run_id, spec in fresh]
     rows = [_row(now, owner, run_id, spec, known.parents) for run_id, spec in fresh]
     runs.insert_runs(connection, rows)
     runs.insert_tags(connection, [{"run_id": run_id, "tag": tag} for run_id, spec in fresh for tag in spec.tags])
     runs.insert_parents(
-        connection, [{"parent_id": parent, "child_id": run_id} for run_id, spec in fresh for parent in spec.after]
+        connection,
+        [
+            {"parent_id": parent, "child_id": run_id}
+            for run_id, spec in fresh
+            for parent in dict.fromkeys(spec.after + spec.after_any)
+        ],
     )
     runs.insert_events(connection, [_event(now, owner, row) for row in rows])
+
+
+def _in_turn(run_id: int, spec: RunSpec, together: set[int]) -> RunSpec:
+    """Where only `limit` tasks of an array may run together, each comes after the one that many places before it."""
+    array = spec.array
+    if array is None or array.limit is None or array.offset < array.limit or run_id - array.limit not in together:
+        return spec
+    return spec.evolve(after_any=(*spec.after_any, run_id - array.limit))
 
 
 def _event(now: float, owner: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +190,7 @@ def _event(now: float, owner: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(now: float, owner: str, run_id: int, spec: RunSpec, parents: Mapping[int, AnyRow]) -> dict[str, Any]:
-    open_parents = [parent for parent in spec.after if RunState(parents[parent].state) not in FINAL]
+    open_parents = [parent for parent in dict.fromkeys(spec.after + spec.after_any) if _is_open(parents.get(parent))]
     bad = [parent for parent in spec.after if parents[parent].state in (RunState.FAILED, RunState.CANCELLED)]
     return {
         "id": run_id,
@@ -202,6 +217,11 @@ def _row(now: float, owner: str, run_id: int, spec: RunSpec, parents: Mapping[in
         "idempotency_key": spec.idempotency_key,
         "idempotency_digest": spec_digest(spec) if spec.idempotency_key else None,
     }
+
+
+def _is_open(parent: AnyRow | None) -> bool:
+    """One that is not known yet is submitted in the same call."""
+    return parent is None or RunState(parent.state) not in FINAL
 
 
 def waits_for(parents: Sequence[int]) -> str | None:

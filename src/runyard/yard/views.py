@@ -49,6 +49,7 @@ def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
         "priority": row.priority,
         "tags": tags,
         "command": spec["command"],
+        "array": spec.get("array"),
         "resources": json.loads(row.resources),
         "granted": json.loads(row.granted) if row.granted else None,
         "created_at": iso(row.created_at),

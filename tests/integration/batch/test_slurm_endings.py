@@ -13,7 +13,7 @@ from runyard.backends.base import Presence, Stop
 from runyard.model.resources import Resources
 from runyard.runner import records
 from runyard.testing.backend_contract import record_of
-from tests.integration.batch.site import Site, batch_of, begun, deafen, queued, recorded, until, wait
+from tests.integration.batch.site import Site, batch_of, begun, queued, recorded, silence, until, wait
 from tests.labs.slurm import SlurmLab
 
 GetLab = Callable[..., SlurmLab]
@@ -43,7 +43,7 @@ def test_scancel_of_a_runner_that_cannot_tell(site: Site, lab: SlurmLab) -> None
     job, backend = site.sleeper(), site.backend()
     backend.submit(batch_of(job))
     native = begun(backend, job)
-    deafen(job)
+    silence(job)
     lab.ask("scancel", native)
     seen = wait(backend, job, Presence.GONE)
     assert (record_of(job), seen.ending, "CANCELLED" in seen.text) == (None, "external", True)
@@ -75,10 +75,10 @@ def test_the_time_limit(site: Site, lab: SlurmLab) -> None:
     job, backend = site.sleeper(), site.backend()
     backend.submit(batch_of(job))
     native = begun(backend, job)
-    deafen(job)
+    silence(job)
     lab.admin("scontrol", "update", f"jobid={native}", "EndTime=now")
     seen = wait(backend, job, Presence.GONE)
-    assert (seen.ending, "TIMEOUT" in seen.text) == ("timeout", True)
+    assert (record_of(job), seen.ending, "TIMEOUT" in seen.text) == (None, "timeout", True)
 
 
 def test_a_node_without_the_interpreter(site: Site, lab: SlurmLab) -> None:
@@ -122,9 +122,10 @@ def test_preemption(slurm_lab: GetLab) -> None:
     job, backend = site.sleeper(), site.backend()
     backend.submit(batch_of(job, partition="scavenge", nodelist="n1", exclusive=""))
     begun(backend, job)
-    deafen(job)
+    silence(job)
     site.lab.ask("sbatch", "--partition=urgent", "--nodelist=n1", "--exclusive", "--wrap=sleep 5")
-    assert wait(backend, job, Presence.GONE).ending == "preempted"
+    seen = wait(backend, job, Presence.GONE)
+    assert (record_of(job), seen.ending) == (None, "preempted")
 
 
 def test_memory_that_slurm_enforces(slurm_lab: GetLab) -> None:
@@ -136,13 +137,15 @@ def test_memory_that_slurm_enforces(slurm_lab: GetLab) -> None:
 
 
 def test_a_node_that_loses_its_power(slurm_lab: GetLab) -> None:
-    site = Site(slurm_lab(isolate=True, slurmd_timeout_s=10), "slurm")
+    lab = slurm_lab(isolate=True, slurmd_timeout_s=10)
+    site = Site(lab, "slurm")
     job, backend = site.sleeper(), site.backend()
     backend.submit(batch_of(job, nodelist="n3"))
     begun(backend, job)
-    site.lab.node_power_off("n3")
+    lab.node_power_off("n3")
     seen = wait(backend, job, Presence.GONE, 120)
     assert (seen.ending, seen.node) == ("node_lost", "n3")
+    lab.node_power_on("n3")
 
 
 @pytest.mark.parametrize("kill9", [False, True])

@@ -19,6 +19,9 @@ from runyard.hosts.base import Result
 from runyard.model.resources import Resources
 
 
+NO_ANSWER = (None, 126, 127)  # exit codes of a program that did not answer in time, or could not be started
+
+
 class Unanswered(Exception):
     """The scheduler gave no answer that can be trusted. The text is for people; it is never a state."""
 

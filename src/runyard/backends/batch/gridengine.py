@@ -139,7 +139,7 @@ class GridEngine(Dialect):
             if match:
                 return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
             return Answer(reply=Reply.UNSURE, text=f"qsub said {result.stdout[:200]!r}")
-        if result.code is None or UNSURE.search(said) or not said:
+        if result.code in dialect.NO_ANSWER or UNSURE.search(said) or not said:
             return Answer(reply=Reply.UNSURE, text=said or f"qsub ended with {result.code}")
         reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
         return Answer(reply=reply, text=said.removeprefix("Unable to run job: "))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from runyard.backends.base import Backend, Batch, Job, Refusal, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Job, Queueing, Refusal, Sighting, Stop
 from runyard.backends.batch import check
 from runyard.backends.batch import options as site_options
 from runyard.backends.batch.check import Check
@@ -33,7 +33,7 @@ from runyard.model.wire import AttemptKey
 ARRIVAL_S = 15.0  # beyond the time-out of a submit: what its client had sent by then has arrived
 
 
-class BatchBackend(Backend):
+class BatchBackend(Backend, Queueing):
     def __init__(
         self, dialect: Dialect, host: Host, directory: str, settings: Settings,
         clock: Callable[[], float] = time.monotonic,
@@ -53,10 +53,11 @@ class BatchBackend(Backend):
         return self._sender.submit(batch)
 
     def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
-        found = self._watch.sight([job for job in jobs if self._sender.held(job.key) is None])
-        self._stopper.press(self._watch)
         self._sender.feed()
-        return {job.key: self._sender.held(job.key) or found[job.key] for job in jobs}
+        held = {job.key: told for job in jobs if (told := self._sender.held(job.key))}
+        found = self._watch.sight([job for job in jobs if job.key not in held])
+        self._stopper.press(self._watch)
+        return {**held, **found}
 
     def cancel(self, stops: Sequence[Stop]) -> None:
         self._sender.drop(self._stopper.tell(stops))
@@ -74,7 +75,6 @@ class BatchBackend(Backend):
         return next(iter(told.values()), seen.text) or f"it is {seen.presence} in {self._scheduler.dialect.title}"
 
     def room(self) -> int:
-        """How many more jobs may be handed over now. Cheap: it asks nobody."""
         return self._sender.room()
 
     def dry_run(self, batch: Batch) -> DryRun:

@@ -148,7 +148,7 @@ class Slurm(Dialect):
             if match:
                 return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
             return Answer(reply=Reply.UNSURE, text=f"sbatch said {result.stdout[:200]!r}")
-        if result.code is None or UNSURE.search(said) or not said:
+        if result.code in dialect.NO_ANSWER or UNSURE.search(said) or not said:
             return Answer(reply=Reply.UNSURE, text=said or f"sbatch ended with {result.code}")
         reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
         return Answer(reply=reply, text=said.replace("sbatch: error: ", ""))

@@ -1,10 +1,11 @@
 """Scripts written for sbatch and qsub, as runs of any site.
 
-    flags        how flags are written and read, by table        slurm, gridengine   their tables, and what the flags mean
-    directives   the flags inside a script                       arrays, patterns    `1-8%2`, and `%A_%a` or `$JOB_ID`
-    exports      which variables go with a job                   jobs                job ids and dependencies in their words
-    job          one job, whoever described it                   translate           a job as run specs
-    slips        what is known to go wrong in such scripts       squeue, qstat       the queue, as their users know it
+    flags        how flags are written and read, by table       slurm, gridengine   their tables
+    directives   the flags inside a script                      sbatch, qsub        what the flags mean
+    arrays       `1-8%2`        patterns   `%A_%a`, `$JOB_ID`   jobs                `42_3`, `afterok:42`
+    exports      which variables go with a job                  slips               what is known to go wrong
+    job          one job, whoever described it                  translate           a job as run specs
+    squeue, qstat   the queue as their users know it            answers             what the commands say
 
 Nothing here speaks to a yard; the commands in runyard.cli do.
 """

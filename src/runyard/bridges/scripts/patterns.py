@@ -1,8 +1,8 @@
 """Names of output files: `%A_%a %x` of Slurm and `$JOB_ID` of Grid Engine, both in the one way that run specs have.
 
-A spec knows `%j` (the run), `%A` (the first run of its array), `%N` (the node) and `%%`, because only whoever runs it can
-fill them in. On the way there is one more, `%a`, the task: `for_task` fills it in. All that the submitter knows is filled
-in here.
+A spec knows `%j` (the run), `%A` (the first run of its array), `%N` (the node) and `%%`, because only whoever runs it
+can fill them in. On the way there is one more, `%a`, the task: `for_task` fills it in. All that the submitter knows is
+filled in here.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ def escape(text: str) -> str:
 def tells_tasks_apart(pattern: str) -> bool:
     """Whether each task of an array has a file of its own."""
     return bool(re.search(r"%\d*[ja]", pattern.replace("%%", "")))
+
+
+def tells_jobs_apart(pattern: str) -> bool:
+    return bool(re.search(r"%\d*[jA]", pattern.replace("%%", "")))
 
 
 def for_task(pattern: str, task: int | None, without: int) -> str:

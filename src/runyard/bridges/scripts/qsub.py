@@ -133,8 +133,6 @@ def _name_files(job: Job, given: Given, here: Here) -> None:
     name = patterns.escape(job.name)
     job.stdout = _file(given, "o", f"{name}.o%A{task}", job, here)
     job.stderr = None if _yes(given, "j") else _file(given, "e", f"{name}.e%A{task}", job, here)
-    # A file under the tool's own name is this job's alone.
-    job.append = "o" in given or "e" in given
 
 
 def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:

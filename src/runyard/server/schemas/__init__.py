@@ -16,6 +16,7 @@ COMPONENTS: dict[str, Schema] = {
     "Resources": runs.RESOURCES,
     "Retry": runs.RETRY,
     "Stop": runs.STOP,
+    "Array": runs.ARRAY,
     "Checkpoint": runs.CHECKPOINT,
     "Submitted": runs.SUBMITTED,
     "Run": runs.RUN,

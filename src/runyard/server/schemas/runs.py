@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.model import resources, spec, states
+from runyard.model import array, resources, spec, states
 from runyard.server.schemas.build import (
     ANYTHING,
     BOOLEAN,
@@ -77,9 +77,31 @@ CHECKPOINT = record(
     description="A run longer than its time limit: it is warned, saves, and goes on in another attempt.",
 )
 
+ARRAY = record(
+    {
+        "index": integer("The number of this task", 0, array.MOST),
+        "first": integer("The lowest number of a task", 0, array.MOST),
+        "last": integer("The highest number of a task", 0, array.MOST),
+        "step": integer("From one number to the next", 1, array.MOST),
+        "offset": integer("How many tasks come before it; its id less this is the id of the first", 0, array.MOST),
+        "count": integer("How many tasks there are", 1, array.MOST),
+        "limit": integer("Most of them that run together", 1, array.MOST),
+    },
+    required=["index", "first", "last"],
+    description="A run's place in an array of runs, which were submitted in one call.",
+)
+
+
+def output_file(description: str) -> Schema:
+    return text(
+        f"{description}: absolute; %j is the run's id, %A its array's, %N the node", pattern="^/", maxLength=4096
+    )
+
+
 COMMAND: Schema = {
-    "description": "Words to execute, or one text for /bin/sh -c. With params, {name} is replaced by a parameter",
-    "anyOf": [text(minLength=1), listed({"type": "string"}, minItems=1)],
+    "description": "Words to execute, or one text for /bin/sh -c; with a script, its arguments. "
+    "With params, {name} is replaced by a parameter",
+    "anyOf": [text(minLength=1), listed({"type": "string"})],
 }
 ORIGIN = record(
     {"host": text("Where it was submitted", maxLength=300), "env": ENVIRONMENT},
@@ -90,6 +112,7 @@ ORIGIN = record(
 RUN_SPEC = record(
     {
         "command": COMMAND,
+        "script": or_null(text("A program's text, with a #! line or for /bin/sh", minLength=1)),
         "project": or_null({**NAME, "description": "What it belongs to", "default": "default"}),
         "name": or_null(text("A title for people", maxLength=200)),
         "params": or_null(described(ANYTHING, "Parameters, also in the JSON file $RUNYARD_PARAMS")),
@@ -99,9 +122,15 @@ RUN_SPEC = record(
         "resources": or_null(ref("Resources")),
         "outputs": or_null({**TEXTS, "description": "Which files below $OUTPUT_DIR come back", "default": ["**"]}),
         "split_output": or_null(described(BOOLEAN, "Also keep stdout and stderr apart")),
+        "stdout": or_null(output_file("A file for standard output")),
+        "stderr": or_null(output_file("A file for standard error; without it, where standard output goes")),
+        "open_mode": or_null(one_of(spec.OPEN_MODES, "append: others write to these files as well")),
         "site": or_null(described(NAME, "Where to run; without it any site that fits")),
         "priority": or_null(integer("Higher goes first", -1000, 1000)),
         "after": or_null({"description": "Runs that must succeed first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
+        "after_any": or_null({"description": "Runs that must end first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
+        "array": or_null(ref("Array")),
+        "dialect": or_null(one_of(spec.DIALECTS, "Whose variables it finds, such as SLURM_JOB_ID or JOB_ID")),
         "retry": or_null({"anyOf": [integer("As retry.max", 0, 100), ref("Retry")]}),
         "stop": or_null(ref("Stop")),
         "checkpoint": {"anyOf": [ref("Checkpoint"), {"type": ["boolean", "null"]}]},
@@ -131,6 +160,7 @@ RUN = record(
         "priority": {"type": "integer"},
         "tags": TEXTS,
         "command": COMMAND,
+        "array": or_null(ref("Array")),
         "resources": described(ANYTHING, "What it asked for"),
         "granted": GRANTED,
         "created_at": TIME,

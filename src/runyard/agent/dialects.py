@@ -1,0 +1,97 @@
+"""What scripts for Slurm and Grid Engine find in their environment, wherever they run.
+
+The submitter has put into the spec what it knew; here comes what only the agent knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runyard import machine
+from runyard.model.array import Array
+from runyard.model.spec import RunSpec
+from runyard.model.wire import AttemptKey
+
+UNDEFINED = "undefined"  # what Grid Engine writes where there is no array
+
+
+def variables(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+    """`kind` is the site's: a scheduler of the same dialect has said most of it already, and truer."""
+    if spec.dialect is None:
+        return {}
+    of_job, of_array = _OF[spec.dialect]
+    return {**({} if kind == spec.dialect else of_job(spec, key, kind)), **of_array(spec, key)}
+
+
+def _slurm_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+    cpus, run = str(spec.resources.cpus), str(key.run)
+    found = {
+        "ENVIRONMENT": "BATCH",
+        "SLURM_JOB_ID": run,
+        "SLURM_JOBID": run,
+        "SLURM_CPUS_ON_NODE": cpus,
+        "SLURM_JOB_CPUS_PER_NODE": cpus,
+        "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_NNODES": "1",
+        "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_TASKS_PER_NODE": spec.env.get("SLURM_NTASKS", "1"),
+    }
+    if spec.resources.memory:
+        found["SLURM_MEM_PER_NODE"] = str(spec.resources.memory >> 20)
+    if spec.resources.gpus:
+        found["SLURM_GPUS_ON_NODE"] = str(spec.resources.gpus)
+    if key.attempt > 1:
+        found["SLURM_RESTART_COUNT"] = str(key.attempt - 1)
+    return {**found, **_node(kind, "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME")}
+
+
+def _slurm_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
+    array = spec.array
+    if array is None:
+        return {"SLURM_JOB_NAME": spec.name}
+    return {
+        "SLURM_JOB_NAME": spec.name,
+        "SLURM_ARRAY_JOB_ID": str(array.first_run(key.run)),
+        "SLURM_ARRAY_TASK_ID": str(array.index),
+        "SLURM_ARRAY_TASK_COUNT": str(array.count),
+        "SLURM_ARRAY_TASK_MIN": str(array.first),
+        "SLURM_ARRAY_TASK_MAX": str(array.last),
+        "SLURM_ARRAY_TASK_STEP": str(array.step),
+    }
+
+
+def _gridengine_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+    return {
+        "ENVIRONMENT": "BATCH",
+        "JOB_ID": str(spec.array.first_run(key.run) if spec.array else key.run),
+        "NSLOTS": str(spec.resources.cpus),
+        "NHOSTS": "1",
+        "NQUEUES": "1",
+        "RESTARTED": "1" if key.attempt > 1 else "0",
+        **_node(kind, "HOSTNAME"),
+    }
+
+
+def _gridengine_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
+    def told(number: Callable[[Array], int]) -> str:
+        return str(number(spec.array)) if spec.array is not None else UNDEFINED
+
+    return {
+        "JOB_NAME": spec.name,
+        "REQNAME": spec.name,
+        "REQUEST": spec.name,
+        "SGE_TASK_ID": told(lambda array: array.index),
+        "SGE_TASK_FIRST": told(lambda array: array.first),
+        "SGE_TASK_LAST": told(lambda array: array.last),
+        "SGE_TASK_STEPSIZE": told(lambda array: array.step),
+    }
+
+
+def _node(kind: str, *names: str) -> dict[str, str]:
+    """A scheduler of another kind decides on the node later."""
+    return dict.fromkeys(names, machine.node_name()) if kind == "local" else {}
+
+
+_OF = {"slurm": (_slurm_job, _slurm_array), "gridengine": (_gridengine_job, _gridengine_array)}

@@ -1,0 +1,47 @@
+"""What the commands say, in the words that their users know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runyard.bridges.scripts import jobs
+from runyard.bridges.scripts.job import Job
+
+Run = Mapping[str, Any]
+
+
+def submitted(job: Job, number: int, *, terse: bool) -> str:
+    """`number` is the id of the job: that of its first run."""
+    if job.dialect == "slurm":
+        return str(number) if terse else f"Submitted batch job {number}"
+    if job.tasks is None:
+        return str(number) if terse else f'Your job {number} ("{job.name}") has been submitted'
+    indexes = job.tasks.indexes
+    tasks = f"{number}.{indexes[0]}-{indexes[-1]}:{job.tasks.step}"
+    return tasks if terse else f'Your job-array {tasks} ("{job.name}") has been submitted'
+
+
+def exited(run: Run) -> str:
+    """As `qsub -sync y` says it."""
+    if run["exit_code"] is None:
+        return f"Job {gridengine_id(run)} failed: {run['reason'] or run['state']}"
+    return f"Job {gridengine_id(run)} exited with exit code {run['exit_code']}."
+
+
+def deleted(run: Run, user: str) -> str:
+    """As `qdel` says it, of a run that was waiting or has to be stopped first."""
+    thing = "job-array task" if run["array"] else "job"
+    if run["state"] in ("starting", "running"):
+        return f"{user} has registered the {thing} {gridengine_id(run)} for deletion"
+    return f"{user} has deleted {thing} {gridengine_id(run)}"
+
+
+def slurm_id(run: Run) -> str:
+    array = run["array"]
+    return f"{jobs.array_id(run)}_{array['index']}" if array else str(run["id"])
+
+
+def gridengine_id(run: Run) -> str:
+    array = run["array"]
+    return f"{jobs.array_id(run)}.{array['index']}" if array else str(run["id"])

@@ -1,0 +1,23 @@
+"""Jobs that could not start, and that their owner has deleted: Grid Engine keeps such a job in its queue until then.
+
+To runyard such a run has ended, and nothing can be done to it. So the list is the person's own, beside the token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+FILE = "dismissed-jobs"
+
+
+def read(home: Path) -> set[int]:
+    with contextlib.suppress(OSError):
+        return {int(line) for line in (home / FILE).read_text(encoding="ascii").split() if line.isdigit()}
+    return set()
+
+
+def add(home: Path, ids: Iterable[int]) -> None:
+    with (home / FILE).open("a", encoding="ascii") as file:
+        file.writelines(f"{number}\n" for number in ids)

@@ -1,0 +1,80 @@
+"""Jobs as the old tools name them, found in the yard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runyard import errors
+from runyard.bridges.scripts import jobs
+from runyard.bridges.scripts.job import Job
+from runyard.bridges.scripts.jobs import Dependency, Reference
+from runyard.cli.selection import ACTIVE
+from runyard.client import Client
+
+Run = dict[str, Any]
+
+
+class Jobs:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def me(self) -> str | None:
+        """The name that the yard knows the caller by; None before the first run."""
+        try:
+            return str(self._client.last().owner)
+        except errors.NotFound:
+            return None
+
+    def active(self, **filters: Any) -> list[Run]:
+        """Runs that have not ended, oldest first."""
+        return [run.data for run in self._client.iter_runs(state=ACTIVE, **filters)][::-1]
+
+    def find(self, job: Reference) -> list[Run]:
+        """The runs of a job, or of those of its tasks that are meant; none when there is no such job."""
+        if job.number is None:
+            return self.active(name=job.name, owner=self.me())
+        first = self._client.runs_by_id([job.number]).get(job.number)
+        if first is None:
+            return []
+        found = self._client.runs_by_id(jobs.members(first.data))
+        runs = [found[number].data for number in sorted(found)]
+        return runs if job.tasks is None else [run for run in runs if _index(run) in job.tasks]
+
+    def parents(self, job: Job) -> list[dict[str, list[int]]]:
+        """For each task of the job: the ids of the runs that it comes after."""
+        indexes: Sequence[int | None] = job.tasks.indexes if job.tasks else [None]
+        parents: list[dict[str, list[int]]] = [{} for _ in indexes]
+        for dependency in job.dependencies:
+            field = "after" if dependency.kind == "ok" else "after_any"
+            runs = self._find_parents(job, dependency)
+            for task, found in zip(indexes, parents, strict=True):
+                meant = [run["id"] for run in runs if not dependency.each or _index(run) in (None, task)]
+                found.setdefault(field, []).extend(meant)
+        return parents
+
+    def _find_parents(self, job: Job, dependency: Dependency) -> list[Run]:
+        """Grid Engine takes a job that it does not know for one that has ended, and so it takes names."""
+        found = self.find(dependency.job)
+        if found or dependency.job.number is None:
+            return found
+        if job.dialect == "slurm":
+            raise errors.InvalidInput(f"job dependency problem: there is no job {dependency.job}", "runyard squeue")
+        job.notice(f"-hold_jid: there is no job {dependency.job}: nothing to wait for")
+        return []
+
+
+def _index(run: Run) -> int | None:
+    return int(run["array"]["index"]) if run["array"] else None
+
+
+def wanted_ids(lists: Iterable[str]) -> list[str]:
+    """The words of lists with commas, except for commas in brackets."""
+    found, depth = [""], 0
+    for character in ",".join(lists):
+        depth += (character == "[") - (character == "]")
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return [word for word in found if word]

@@ -1,0 +1,67 @@
+"""`runyard qdel`."""
+
+from __future__ import annotations
+
+import click
+
+from runyard import errors
+from runyard.bridges.scripts import answers, arrays, dismissed, jobs, qstat
+from runyard.bridges.scripts.flags import Given
+from runyard.bridges.scripts.gridengine import QDEL
+from runyard.bridges.scripts.jobs import Reference
+from runyard.cli import changes, failures, old_tools, output
+from runyard.cli.old_jobs import Jobs, Run
+from runyard.cli.selection import ACTIVE
+from runyard.client import Client
+
+
+@old_tools.old_command(QDEL, "[JOB]...")
+def command(given: Given) -> int:
+    """Delete jobs, as Grid Engine's qdel does.
+
+    JOB is 42, a task 42.3, or a name. It does not wait for their end; runyard cancel does.
+    """
+    if not given.words and "u" not in given:
+        raise errors.InvalidInput("no job was named", "name jobs: runyard qdel 42 43.1")
+    client = Client(start=False)
+    known = Jobs(client)
+    found = {word: [run for run in known.find(_reference(word, given)) if _is_there(run)] for word in given.words}
+    runs = [run for named in found.values() for run in named]
+    if not given.words:
+        runs = [run for owner in given.all("u") for run in known.active(owner=owner)]
+    outcome = _delete(client, runs)
+    if "json" in given:
+        return outcome.tell(output.writer(True), lambda run: "", "")
+    _tell(runs, outcome, known.me() or "")
+    missing = [word for word, named in found.items() if not named]
+    for word in missing:
+        click.echo(f'denied: job "{word}" does not exist')
+    return 1 if missing or outcome.refused else 0
+
+
+def _reference(word: str, given: Given) -> Reference:
+    named, tasks = jobs.read_gridengine_job(word), given.get("t")
+    if tasks is None:
+        return named
+    return Reference(number=named.number, name=named.name, tasks=arrays.parse_gridengine(tasks, None).indexes)
+
+
+def _is_there(run: Run) -> bool:
+    """To Grid Engine a job that could not start is still in the queue."""
+    return run["state"] in ACTIVE or qstat.is_in_error(run)
+
+
+def _delete(client: Client, runs: list[Run]) -> changes.Outcome:
+    in_error = [run["id"] for run in runs if qstat.is_in_error(run)]
+    if in_error:
+        dismissed.add(client.home, in_error)
+    alive = [run["id"] for run in runs if run["state"] in ACTIVE]
+    return changes.Outcome.split(client.cancel(alive)).forgive_ended(client)
+
+
+def _tell(runs: list[Run], outcome: changes.Outcome, user: str) -> None:
+    for run in runs:
+        if run["id"] in outcome.refused:
+            failures.report(outcome.refused[run["id"]].message)
+        else:
+            click.echo(answers.deleted(run, user))

@@ -1,0 +1,56 @@
+"""`runyard scancel`."""
+
+from __future__ import annotations
+
+from runyard import errors
+from runyard.bridges.scripts import answers, jobs, squeue
+from runyard.bridges.scripts.flags import Given
+from runyard.bridges.scripts.slurm import SCANCEL
+from runyard.cli import changes, old_tools, output
+from runyard.cli.old_jobs import Jobs, Run
+from runyard.cli.selection import ACTIVE
+from runyard.client import Client
+
+FILTERS = ("jobname", "user", "me", "state", "partition")
+
+
+@old_tools.old_command(SCANCEL, "[JOB]...")
+def command(given: Given) -> int:
+    """Cancel runs, as Slurm's scancel does.
+
+    JOB is 42, a task 42_3, or tasks 42_[1-4]. It does not wait for their end; runyard cancel does.
+    """
+    client = Client(start=False)
+    runs = _chosen(given, Jobs(client))
+    if "verbose" in given:
+        for run in runs:
+            output.remark(f"scancel: Terminating job {answers.slurm_id(run)}")
+    outcome = changes.Outcome.split(client.cancel([run["id"] for run in runs])).forgive_ended(client)
+    if "json" in given:
+        return outcome.tell(output.writer(True), lambda run: "", "")
+    return outcome.tell(output.writer(False, quiet=True), lambda run: "", "") if outcome.refused else 0
+
+
+def _chosen(given: Given, known: Jobs) -> list[Run]:
+    """Jobs that are named and have not ended; without a name, all that the filters leave."""
+    if not given.words and not any(name in given for name in FILTERS):
+        raise errors.InvalidInput("no job identification provided", "name jobs: runyard scancel 42 43_1")
+    runs = _named(given, known) if given.words else known.active()
+    return [run for run in runs if run["state"] in ACTIVE and _matches(run, given, known)]
+
+
+def _named(given: Given, known: Jobs) -> list[Run]:
+    found = {word: known.find(jobs.read_slurm_job(word)) for word in given.words}
+    for word, runs in found.items():
+        if not runs and "quiet" not in given:
+            output.remark(f"scancel: error: Kill job error on job id {word}: Invalid job id specified")
+    return [run for runs in found.values() for run in runs]
+
+
+def _matches(run: Run, given: Given, known: Jobs) -> bool:
+    owner = known.me() if "me" in given else given.get("user")
+    wanted = {"name": given.get("jobname"), "owner": owner, "site": given.get("partition")}
+    state = given.get("state")
+    return all(value in (None, run[field]) for field, value in wanted.items()) and (
+        state is None or state.upper() in (squeue.state(run), squeue.STATES[squeue.state(run)])
+    )

@@ -1,0 +1,69 @@
+"""`runyard squeue`."""
+
+from __future__ import annotations
+
+import click
+
+from runyard import errors
+from runyard.bridges.scripts import jobs, squeue
+from runyard.bridges.scripts.flags import Given
+from runyard.bridges.scripts.slurm import SQUEUE
+from runyard.cli import old_tools, output, words
+from runyard.cli.old_jobs import Jobs, Run, wanted_ids
+from runyard.cli.selection import ACTIVE
+from runyard.client import Client
+
+STATES = {**{short: name for name, short in squeue.STATES.items()}, **{name: name for name in squeue.STATES}}
+
+
+@old_tools.old_command(SQUEUE, "")
+def command(given: Given) -> None:
+    """Show runs that have not ended, as Slurm's squeue does."""
+    runs = _chosen(given, Jobs(Client(start=False)))
+    if "json" in given:
+        output.writer(True).write({"jobs": runs}, lambda console: None)
+        return
+    is_long = "long" in given
+    form = given.get("format") or (squeue.LONG if is_long else squeue.SHORT)
+    header = "noheader" not in given
+    if is_long and header:
+        click.echo(words.now().astimezone().strftime("%c"))
+    for line in squeue.lines(runs, form, words.now(), header=header, by_task="array" in given):
+        click.echo(line)
+
+
+def _chosen(given: Given, known: Jobs) -> list[Run]:
+    runs = _named(given, known) if "jobs" in given else known.active()
+    owners, names = _listed(given, "user"), _listed(given, "name")
+    if "me" in given:
+        owners = [known.me() or ""]
+    sites, states = _listed(given, "partition"), _states(given)
+    return [
+        run
+        for run in runs
+        if (not owners or run["owner"] in owners)
+        and (not names or run["name"] in names)
+        and (not sites or run["site"] in sites)
+        and (not states or squeue.state(run) in states)
+    ]
+
+
+def _named(given: Given, known: Jobs) -> list[Run]:
+    """Those of the named jobs that have not ended; one that never was is an error, as to squeue."""
+    found = [known.find(jobs.read_slurm_job(word)) for word in wanted_ids(given.all("jobs"))]
+    if not any(found):
+        raise errors.NotFound("slurm_load_jobs error: Invalid job id specified", "runyard squeue lists those there are")
+    return [run for runs in found for run in runs if run["state"] in ACTIVE]
+
+
+def _listed(given: Given, name: str) -> list[str]:
+    return [item for text in given.all(name) for item in text.split(",") if item]
+
+
+def _states(given: Given) -> list[str]:
+    wanted = [word.upper() for word in _listed(given, "states")]
+    unknown = [word for word in wanted if word not in STATES and word != "ALL"]
+    if unknown:
+        known = ", ".join(squeue.STATES)
+        raise errors.InvalidInput(f"invalid job state specified: {unknown[0]}", f"there are: {known}")
+    return [] if "ALL" in wanted else [STATES[word] for word in wanted]
