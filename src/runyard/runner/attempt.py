@@ -9,7 +9,7 @@ import signal
 import time
 from typing import Any, Dict, List, Optional
 
-from . import child, kernel, memory, output, records, spec, timers, tree, usage
+from . import child, kernel, memory, output, records, saved, setup, spec, timers, tree, usage
 
 STATUS = "status.json"
 
@@ -41,6 +41,7 @@ class Attempt:
         self._leftovers = 0
         self._kill_again = _KILL_AGAIN_S
         self._disk_full = False
+        self._saved_before = saved.look(wanted.checkpoint.directory) if wanted.checkpoint is not None else {}
 
     def run(self) -> None:
         """Returns when nothing of the tree is left."""
@@ -68,6 +69,8 @@ class Attempt:
             peak_memory=self._peak_memory(),
             sizes=output.sizes(),
         )
+        if self._spec.checkpoint is not None:
+            record["checkpoint_changed"] = saved.look(self._spec.checkpoint.directory) != self._saved_before
         return record
 
     @property
@@ -97,8 +100,13 @@ class Attempt:
         if not self._output.is_plain:
             self._timers.set("merge", _MERGE_S, self._merge)
         if self._spec.time_limit is not None:
-            grace = min(self._spec.grace, self._spec.time_limit / 10)
+            grace = self._grace_within(self._spec.time_limit)
             self._timers.set("warning", self._spec.time_limit - grace, lambda: self._time_is_up(grace))
+
+    def _grace_within(self, limit: float) -> float:
+        """Saving may take its time; but most of the limit is for the work."""
+        checkpoint = self._spec.checkpoint
+        return min(checkpoint.grace, limit / 4) if checkpoint is not None else min(self._spec.grace, limit / 10)
 
     def _watch(self) -> None:
         while not self._reap():
@@ -132,6 +140,9 @@ class Attempt:
             self._signal = os.WTERMSIG(status)
         else:
             self._exit_code = os.WEXITSTATUS(status)
+        unready = setup.failure(self._spec.setup, self._exit_code) if self._ending is None else None
+        if unready is not None:
+            self._end_as("launch", unready)
         self._judge_memory_at_the_end()
         self._timers.cancel("warning")
         self._timers.set("leftovers", 0 if self._ending else _GOODBYE_S, self._end_leftovers)
@@ -155,18 +166,23 @@ class Attempt:
         """May come again, and with a shorter grace: the signal goes out once, the earliest kill counts."""
         if self._end_as("stopped", ""):
             self._stop_reason = reason
-            self._warn()
+            self._warn(self._spec.stop_signal)
         self._timers.set_sooner("kill", grace, self._kill)
 
     def _time_is_up(self, grace: float) -> None:
         if self._end_as("timeout", "reached its time limit of %g seconds" % (self._spec.time_limit or 0)):
-            self._warn()
+            checkpoint = self._spec.checkpoint
+            self._warn(checkpoint.signal if checkpoint is not None else self._spec.stop_signal)
         self._timers.set_sooner("kill", grace, self._kill)
 
-    def _warn(self) -> None:
-        """The stop signal to the process group of the user's process, which may be asleep in a SIGSTOP."""
+    def _warn(self, number: int) -> None:
+        """To the process group of the user's process, which may be asleep in a SIGSTOP.
+
+        A user signal is a message for the first process alone: its helpers know nothing of it, and would die of it.
+        """
         if self._child is not None:
-            tree.send([-self._child.pid], self._spec.stop_signal)
+            alone = number in (signal.SIGUSR1, signal.SIGUSR2)
+            tree.send([self._child.pid if alone else -self._child.pid], number)
             tree.send([-self._child.pid], signal.SIGCONT)
             self._timers.set("beat", 0, self._beat)  # the status says at once that the end has begun
 

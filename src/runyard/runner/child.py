@@ -6,7 +6,7 @@ import select
 import signal
 from typing import Dict, List, Optional
 
-from . import kernel, spec
+from . import kernel, setup, spec
 
 _NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"
@@ -45,6 +45,7 @@ def _become_program(
 ) -> None:
     """Never returns. The pipe `trouble` is closed by a good execve; otherwise it tells what failed."""
     stage = "start"
+    argv = setup.wrap(wanted.setup, wanted.argv)
     try:
         os.setsid()
         kernel.die_with_parent()
@@ -58,7 +59,7 @@ def _become_program(
         stage = "cwd"
         os.chdir(wanted.cwd)
         stage = "exec"
-        _execute(wanted.argv, wanted.env)
+        _execute(argv, wanted.env)
     except OSError as error:
         os.write(trouble, b"%s %d" % (stage.encode(), error.errno or 0))
     except ValueError:  # what no program can be given

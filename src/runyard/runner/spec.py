@@ -1,5 +1,6 @@
 """spec.json, checked. What the user's process gets is bytes already, so that little can fail between fork and exec."""
 
+import os
 import re
 import signal
 from typing import Any, Dict, List, Optional
@@ -11,18 +12,30 @@ class BadSpec(Exception):
     """spec.json cannot be carried out; the text says why."""
 
 
+class Checkpoint:
+    """How a run that is longer than its limit is warned, and where it saves."""
+
+    def __init__(self, value: Dict[str, Any]) -> None:
+        self.signal = _signal(str(value["signal"]))
+        self.grace = float(value["grace"])
+        self.directory = records.to_bytes(value["directory"])
+
+
 class Spec:
     def __init__(self, value: Dict[str, Any]) -> None:
         self.key = str(value.get("key", ""))
         self.tag = str(value["tag"])
         self.argv: List[bytes] = [records.to_bytes(word) for word in value["argv"]]
-        self.env: Dict[bytes, bytes] = _environment(value.get("env") or {}, self.tag)
+        self.env: Dict[bytes, bytes] = _environment(value.get("env") or {}, self.tag, bool(value.get("inherit_env")))
+        self.setup = [records.to_bytes(line) for line in value.get("setup") or []]
         self.cwd = records.to_bytes(value["cwd"])
         self.time_limit = _number(value.get("time_limit"))
         self.memory_limit = _number(value.get("memory_limit"))
         stop = value.get("stop") or {}
         self.stop_signal = _signal(str(stop.get("signal", "TERM")))
         self.grace = float(stop.get("grace", 10))
+        checkpoint = value.get("checkpoint")
+        self.checkpoint = Checkpoint(checkpoint) if checkpoint is not None else None
         self.split_output = bool(value.get("split_output"))
         self.stdout = _file(value.get("stdout"))
         self.stderr = _file(value.get("stderr")) if value.get("stderr") != value.get("stdout") else None
@@ -46,8 +59,10 @@ def load(path: str = "spec.json") -> Spec:
         raise BadSpec("spec.json is not valid: %s: %s" % (type(error).__name__, error)) from error
 
 
-def _environment(given: Dict[str, str], tag: str) -> Dict[bytes, bytes]:
-    env = {records.to_bytes(name): records.to_bytes(value) for name, value in given.items()}
+def _environment(given: Dict[str, str], tag: str, inherit: bool) -> Dict[bytes, bytes]:
+    """Complete as it is given, or laid over what a scheduler's job has."""
+    env = dict(os.environb) if inherit else {}
+    env.update({records.to_bytes(name): records.to_bytes(value) for name, value in given.items()})
     env[b"RUNYARD_TAG"] = records.to_bytes(tag)
     return env
 

@@ -81,7 +81,7 @@ def test_a_job_that_slurm_forgot_is_handed_over_again_though_its_id_is_anothers(
     lab.restart_controller(kill9=True)
     assert lost in [lab.submit("--hold", wrap="true") for _ in range(2)], "this is what makes ids worthless"
     wait(backend, job, Presence.ABSENT)
-    assert site.backend().submit(batch_of(job)) == []
+    assert backend.submit(batch_of(job)) == []
     until(lambda: recorded(job), "the exit record")
     assert times(job) == "once\n"
 

@@ -1,63 +1,18 @@
-"""This machine as a host."""
+"""What this machine has. As a host it does what every host promises: see test_contract.py."""
 
 from __future__ import annotations
 
 import os
-import stat
-import time
 from pathlib import Path
 
 import pytest
 
 from runyard.hosts import local
-from runyard.hosts.local import LocalHost
 
 
-def test_a_command_is_run_with_its_input() -> None:
-    result = LocalHost().run(["sh", "-c", "cat; echo oops >&2; exit 3"], timeout=10, input=b"given")
-    assert (result.code, result.stdout, result.stderr, result.ok) == (3, b"given", b"oops\n", False)
-
-
-def test_a_missing_program_is_an_answer() -> None:
-    result = LocalHost().run(["no-such-program"], timeout=10)
-    assert result.code == 127
-    assert b"no-such-program" in result.stderr
-
-
-def test_a_command_that_does_not_answer_is_killed_with_what_it_started(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    # The sleep keeps the pipe open after the shell is gone.
-    result = LocalHost().run(["sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
-    assert result.code is None
-    assert time.monotonic() - begun < 60
-    pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}/stat").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def test_put_builds_private_directories_and_replaces_files(tmp_path: Path) -> None:
-    host, root = LocalHost(), tmp_path / "deep" / "root"
-    host.put(str(root), {"a/x.json": b"1", "y": b"2"}, ["a", "b/c"])
-    host.put(str(root), {"a/x.json": b"new"})
-    assert host.fetch(str(root / "a" / "x.json")) == b"new"
-    modes = [stat.S_IMODE(os.stat(root / name).st_mode) for name in ("a", "b/c", "a/x.json")]
-    assert modes == [0o700, 0o700, 0o600]
-    assert sorted(os.listdir(root / "a")) == ["x.json"]
-
-
-def test_put_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    host = LocalHost()
-    (tmp_path / "x").mkdir()
-    with pytest.raises(OSError):
-        host.put(str(tmp_path), {"x": b"a file cannot replace a directory"})
+def test_a_file_may_be_written_to_disk_at_once(tmp_path: Path) -> None:
+    local.write_file(f"{tmp_path}/x", b"1", durable=True)
     assert os.listdir(tmp_path) == ["x"]
-
-
-def test_fetch_of_nothing_raises(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LocalHost().fetch(str(tmp_path / "none"))
 
 
 def _tree(root: Path, files: dict[str, str]) -> Path:

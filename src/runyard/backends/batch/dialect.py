@@ -18,7 +18,6 @@ from runyard.backends.base import Ending
 from runyard.hosts.base import Result
 from runyard.model.resources import Resources
 
-
 NO_ANSWER = (None, 126, 127)  # exit codes of a program that did not answer in time, or could not be started
 
 

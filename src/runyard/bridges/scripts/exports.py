@@ -52,7 +52,7 @@ def everything(environ: Mapping[str, str], script: str) -> Carried:
         if not VARIABLE.fullmatch(name) or _TOOLS_OWN.fullmatch(name):
             continue
         if looks_secret(name, value):
-            (carried.secret if name in wanted else carried.left).append(name)
+            carried.secret.extend([name] if name in wanted else [])
         elif FINDS_PROGRAMS.fullmatch(name):
             carried.origin[name] = value
         elif name in wanted and not _OF_THE_SESSION.fullmatch(name):

@@ -1,0 +1,65 @@
+"""Setup lines of a site, environments that are laid over a job's own, and warnings to save in time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.integration.runner.attempts import NewAttempt, python_job, shell_job
+
+SAVES = """
+import os, signal, subprocess, sys, time
+helper = subprocess.Popen(["sleep", "600"])  # knows nothing of the signal, and must not die of it
+def save(number, frame):
+    print("helper", "lives" if helper.poll() is None else "died")
+    open(os.path.join(sys.argv[1], "model"), "a").write("more")
+    sys.exit(0)
+signal.signal(signal.SIGUSR1, save)
+time.sleep(600)
+"""
+
+
+def test_setup_lines_shape_the_environment_of_the_command(new_attempt: NewAttempt, python: str) -> None:
+    lines = ["export FROM_SETUP='a b'\nexport MORE=1", "cd /", "greet() { echo hello $1; }", "greet you"]
+    job = shell_job('echo "$FROM_SETUP $MORE $PWD"; exit 3')
+    attempt = new_attempt(job, python=python, setup=lines)
+    record = attempt.run()
+    assert (record["ending"], record["exit_code"]) == ("exit", 3)
+    assert attempt.text() == "hello you\na b 1 /\n"
+
+
+def test_a_setup_line_that_fails_is_a_launch_failure_in_its_own_words(new_attempt: NewAttempt) -> None:
+    attempt = new_attempt(shell_job("echo never"), setup=["echo ok", "echo no such module >&2; false", "echo skipped"])
+    record = attempt.run()
+    assert record["ending"] == "launch"
+    assert record["message"] == "a setup line of the site failed (exit code 1): no such module"
+    assert attempt.text() == "ok\nno such module\n"
+
+
+def test_an_environment_laid_over_the_jobs_own(new_attempt: NewAttempt, python: str) -> None:
+    job = shell_job('echo "$NATIVE $BOTH $OURS"')
+    env = {"PATH": os.environ["PATH"], "BOTH": "ours", "OURS": "ours"}
+    attempt = new_attempt(job, python=python, env=env, inherit_env=True)
+    assert attempt.begin(env={**os.environ, "NATIVE": "theirs", "BOTH": "theirs"}).wait(30) == 0
+    assert attempt.text() == "theirs ours ours\n"
+
+
+def test_a_run_is_warned_saves_and_says_so(new_attempt: NewAttempt, tmp_path: Path, python: str) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / "model").write_text("some")
+    rule = {"signal": "USR1", "grace": 60, "directory": str(checkpoints)}
+    attempt = new_attempt([*python_job(SAVES), str(checkpoints)], python=python, time_limit=2, checkpoint=rule)
+    record = attempt.run()
+    assert (record["ending"], record["exit_code"], record["checkpoint_changed"]) == ("timeout", 0, True)
+    assert 1.4 < record["wall_time"] < 2 + 5, "the warning comes a quarter of the limit before it"
+    assert attempt.text() == "helper lives\n"
+
+
+def test_a_run_that_saved_nothing_says_that(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / "old").write_text("x")
+    rule = {"signal": "USR1", "grace": 1, "directory": str(checkpoints)}
+    record = new_attempt(["sleep", "60"], time_limit=1, checkpoint=rule).run()
+    assert (record["ending"], record["checkpoint_changed"]) == ("timeout", False)
