@@ -29,7 +29,7 @@ from runyard.agent.talk import Listener, Talk
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
 from runyard.backends.base import Backend, Notifier, Queueing
-from runyard.hosts.base import Seen
+from runyard.hosts.base import Seen, Unreachable
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
 from runyard.model.states import AttemptState
@@ -54,14 +54,16 @@ class Agent:
         errands: Errands | None = None,
         environ: Mapping[str, str] = os.environ,
         described: SiteSpec | None = None,
+        root: str | None = None,
     ) -> None:
+        """`directory` is the agent's own; `root` that of the attempts, where they are on another machine."""
         self.name = identity.durable_name(directory)
         self.site = site
         self._link, self._backend, self._clock = link, backend, clock
         self._node = machine.node_name()
         self._wake = Wake()
         self._errands = errands or ThreadedErrands(self._wake.ring)
-        root = os.fspath(directory / "runs")
+        root = root or os.fspath(directory / "runs")
         self._book, self._slots, self._pace = Book(), Slots(total), Pace()
         self._stager = Stager(backend.host, root, total, environment.inherited(environ), described)
         self._watch = Watch(backend, root, clock)
@@ -72,7 +74,9 @@ class Agent:
             link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
             Listener(owned=self._own, answered=self._hear), clock, backend if isinstance(backend, Queueing) else None,
         )  # fmt: skip
-        self._finisher = Finisher(link, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock)
+        self._finisher = Finisher(
+            link, backend.host, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock
+        )
         self._seen: dict[str, Seen] = {}
         link.on_news(site, self.wake)
 
@@ -127,7 +131,12 @@ class Agent:
 
     def next_due(self) -> float:
         """When the next tick has something to do, as far as that is known now."""
-        due = min(self._watch.next_look(self._watched()), self._talk.due_at(), self._stops.next_due())
+        due = min(
+            self._watch.next_look(self._watched()),
+            self._talk.due_at(),
+            self._stops.next_due(),
+            self._starter.next_due(),
+        )
         return due if self._talk.incarnation is None else min(due, self._finisher.next_due())
 
     def close(self) -> None:
@@ -223,8 +232,12 @@ class Agent:
 
         It holds its slots until it is seen to be over; one that never began waits for its turn again.
         """
-        adopted = [self._stager.recall(claim) for claim in claims]
-        self._watch.scan(adopted, with_bytes=False)
+        try:
+            adopted = self._stager.recall(claims)
+            self._watch.scan(adopted, with_bytes=False)
+        except Unreachable as error:  # without evidence nothing can be said: the yard hands them out again
+            self._talk.trouble(error)
+            return
         self._watch.poll_soon()
         for attempt in adopted:
             self._book.add(attempt)

@@ -44,13 +44,16 @@ def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def build(
     spec: RunSpec, key: AttemptKey, position: int, paths: Paths, gpus: tuple[str, ...], site: Capacity,
-    base: Mapping[str, str], defaults: Mapping[str, str] | None = None,
+    base: Mapping[str, str], defaults: Mapping[str, str] | None = None, *, resumes: bool = False, here: bool = True,
 ) -> dict[str, str]:  # fmt: skip
-    """From weak to strong: the agent's, the site's, the submitter's on the same machine, runyard's, the spec's own."""
+    """From weak to strong: the agent's, the site's, the submitter's on the same machine, runyard's, the spec's own.
+
+    `resumes`: there are checkpoints to go on from. `here`: runs see what this machine sees.
+    """
     complete = {
         **base,
         **(defaults or {}),
-        **_of_origin(spec),
+        **(_of_origin(spec) if here else {}),
         **_of_runyard(spec, key, position, paths),
         **_of_gpus(gpus, site),
     }
@@ -58,7 +61,7 @@ def build(
         complete.pop("CUDA_VISIBLE_DEVICES", None)
     complete.update((name, value) for name, value in spec.env.items() if name not in RESERVED)
     complete["PWD"] = paths.cwd
-    if key.attempt > 1 and _has_entries(resolve(complete["CHECKPOINT_DIR"], paths.cwd)):
+    if resumes:
         complete["RUNYARD_RESUME"] = "1"
     return complete
 
@@ -91,11 +94,3 @@ def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> 
 def _of_gpus(gpus: tuple[str, ...], site: Capacity) -> dict[str, str]:
     """A run that asked for no GPU must not find those of others."""
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if site.gpus else {}
-
-
-def _has_entries(directory: str) -> bool:
-    try:
-        with os.scandir(directory) as entries:
-            return next(entries, None) is not None
-    except OSError:
-        return False

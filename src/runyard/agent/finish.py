@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runyard import errors
 from runyard.agent import outputs, relay
 from runyard.agent.attempts import Attempt, Book, Phase
-from runyard.agent.errands import Errands
+from runyard.agent.errands import Errands, Work
 from runyard.agent.link import Link
 from runyard.agent.outputs import Collected, Place
 from runyard.agent.stage import Stager
+from runyard.hosts.base import Host, Search, Unreachable
 
 LANE = "outputs"
 PATIENCE_S = 10.0  # for files that are shorter than the exit record says
-PAUSE_S = 2.0  # after the yard could not take an output
+PAUSE_S = 2.0  # after outputs could not be brought back
 
 log = logging.getLogger(__name__)
+
+Found = tuple[Attempt, Place]
 
 
 class Finisher:
     def __init__(
-        self, link: Link, errands: Errands, stager: Stager, book: Book, node: str, trouble: Callable[[Exception], None],
-        clock: Callable[[], float],
+        self, link: Link, host: Host, errands: Errands, stager: Stager, book: Book, node: str,
+        trouble: Callable[[Exception], None], clock: Callable[[], float],
     ) -> None:  # fmt: skip
-        self._link, self._errands, self._stager, self._book = link, errands, stager, book
+        self._link, self._host, self._errands, self._stager, self._book = link, host, errands, stager, book
         self._node, self._trouble, self._clock = node, trouble, clock
         self._pause_until = float("-inf")
 
     def advance(self) -> None:
+        self._collect(self._uncollected())
         for attempt in self._book.in_phase(Phase.OVER):
-            if attempt.outputs is None and not attempt.collecting:
-                self._collect(attempt)
             if attempt.outputs is not None and self._is_relayed(attempt):
                 attempt.report = attempt.end_report(self._node)
                 attempt.phase = Phase.TOLD
 
     def next_due(self) -> float:
         """When a pause ends that somebody waits for."""
-        waiting = any(a.outputs is None and not a.collecting for a in self._book.in_phase(Phase.OVER))
-        return self._pause_until if waiting else float("inf")
+        return self._pause_until if self._uncollected() else float("inf")
+
+    def _uncollected(self) -> list[Attempt]:
+        return [a for a in self._book.in_phase(Phase.OVER) if a.outputs is None and not a.collecting]
 
     def _is_relayed(self, attempt: Attempt) -> bool:
         missing = relay.missing(attempt)
@@ -50,48 +54,76 @@ class Finisher:
             return True
         return not missing
 
-    def _collect(self, attempt: Attempt) -> None:
-        place = self._place(attempt)
-        if attempt.disowned or not place.globs or outputs.is_empty(place.directory):
-            attempt.outputs = []
+    # --- outputs ------------------------------------------------------------------------------------------------
+
+    def _collect(self, attempts: Sequence[Attempt]) -> None:
+        """Look for the outputs of all of these at once; most runs leave none, and are done with this."""
+        if not attempts or self._clock() < self._pause_until:
             return
-        if self._clock() < self._pause_until:
+        places = {attempt.key: self._place(attempt) for attempt in attempts if _wants_outputs(attempt)}
+        try:
+            filled = self._host.filled([place.search.directory for place in places.values()])
+        except Unreachable as error:
+            self._failed(attempts, error)
             return
-        attempt.collecting = True
+        asked = {key: place for key, place in places.items() if place.search.directory in filled}
+        for attempt in attempts:
+            attempt.outputs = None if attempt.key in asked else []
+        leaving = [attempt for attempt in attempts if attempt.key in asked]
+        if leaving:
+            self._send(leaving, lambda: outputs.find(self._host, list(asked.values())), self._found)
 
-        def done(collected: Collected | None, error: Exception | None) -> None:
-            attempt.collecting = False
-            if collected is not None:
-                attempt.outputs = collected.files
-                attempt.notes += collected.notes
-            elif error is not None:
-                self._collecting_failed(attempt, error)
+    def _found(self, attempts: Sequence[Attempt], places: list[Place]) -> None:
+        """Small ones travel together. A large one does not keep others waiting longer than it must."""
+        pairs = list(zip(attempts, places, strict=True))
+        for portion in outputs.portions(pairs, lambda pair: pair[1].size):
+            self._hand_over(portion)
 
-        self._errands.send(LANE, lambda: outputs.collect(place, self._link), done)
+    def _hand_over(self, portion: Sequence[Found]) -> None:
+        attempts, places = [attempt for attempt, _ in portion], [place for _, place in portion]
+        self._send(attempts, lambda: outputs.hand_over(self._host, self._link, places), _note)
 
-    def _collecting_failed(self, attempt: Attempt, error: Exception) -> None:
+    def _send(
+        self, attempts: Sequence[Attempt], work: Work, then: Callable[[Sequence[Attempt], list[Any]], None]
+    ) -> None:
+        for attempt in attempts:
+            attempt.collecting = True
+
+        def done(result: list[Any] | None, error: Exception | None) -> None:
+            for attempt in attempts:
+                attempt.collecting = False
+            if error is not None:
+                self._failed(attempts, error)
+            elif result is not None:
+                then(attempts, result)
+
+        self._errands.send(LANE, work, done)
+
+    def _failed(self, attempts: Sequence[Attempt], error: Exception) -> None:
         self._pause_until = self._clock() + PAUSE_S
+        keys = ", ".join(str(attempt.key) for attempt in attempts)
         if isinstance(error, errors.YardUnreachable):
             self._trouble(error)
-        elif isinstance(error, errors.DiskFull):
-            log.warning("the outputs of attempt %s wait: %s", attempt.key, error)
+        elif isinstance(error, errors.DiskFull | Unreachable):
+            log.warning("the outputs of %s wait: %s", keys, error)
         else:
-            log.error("the outputs of attempt %s cannot be brought back: %r", attempt.key, error)
-            attempt.notes.append(f"outputs left out: {error}")
-            attempt.outputs = []
+            log.error("the outputs of %s cannot be brought back: %r", keys, error)
+            _note(attempts, [Collected(notes=[f"outputs left out: {error}"]) for _ in attempts])
 
     def _place(self, attempt: Attempt) -> Place:
-        directory = self._stager.output_directory(attempt)
-        own = directory == f"{attempt.job.directory}/outputs"
-        globs = attempt.claim.spec.get("outputs", ["**"])
-        return Place(directory=directory, globs=globs, since_ns=None if own else _began_ns(attempt.job.directory))
+        directory, home = self._stager.output_directory(attempt), attempt.job.directory
+        own = directory == f"{home}/outputs"
+        # Elsewhere lies what others left, too: only what changed since this attempt began is its own.
+        marks = () if own else (f"{home}/started/runner.json", f"{home}/spec.json")
+        named = outputs.pattern(attempt.claim.spec.get("outputs", ["**"]))
+        return Place(search=Search(directory=directory, pattern=named, newer_than=marks), own=own)
 
 
-def _began_ns(directory: str) -> int:
-    """When the attempt began, by the clock of the file system that its outputs will be compared with."""
-    for name in ("started/runner.json", "spec.json"):
-        try:
-            return os.stat(f"{directory}/{name}").st_mtime_ns
-        except OSError:
-            continue
-    return 0
+def _wants_outputs(attempt: Attempt) -> bool:
+    return not attempt.disowned and bool(attempt.claim.spec.get("outputs", ["**"]))
+
+
+def _note(attempts: Sequence[Attempt], collected: Sequence[Collected]) -> None:
+    for attempt, brought in zip(attempts, collected, strict=True):
+        attempt.outputs = brought.files
+        attempt.notes += brought.notes

@@ -1,30 +1,34 @@
-"""Bring back what a run left in its output directory."""
+"""Bring back what runs left in their output directories."""
 
 from __future__ import annotations
 
-import hashlib
-import os
+import dataclasses
 import re
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runyard import errors
 from runyard.agent.link import Link
+from runyard.hosts.base import Host, Listing, Search, Source
 
-MOST_FILES = 50_000
-CHUNK = 1 << 20
+TOGETHER = 64 << 20  # bytes that are on their way at once; a larger file travels alone
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where to look. `since_ns` leaves out what was there before this attempt; None takes everything."""
+    """Where an attempt leaves its outputs, and what was found there."""
 
-    directory: str
-    globs: Sequence[str]
-    since_ns: int | None = None
+    search: Search
+    own: bool  # nobody else writes there
+    found: Listing = field(default_factory=Listing)
+
+    @property
+    def size(self) -> int:
+        return sum(output.size for output in self.found.files)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -33,118 +37,78 @@ class Collected:
     notes: list[str] = field(default_factory=list)  # what was left out, for people
 
 
-def is_empty(directory: str) -> bool:
-    try:
-        with os.scandir(directory) as entries:
-            return next(entries, None) is None
-    except OSError:
-        return True
+def find(host: Host, places: Sequence[Place]) -> list[Place]:
+    """The same places with what is there now, in one round trip. Raises Unreachable."""
+    listings = host.find([place.search for place in places])
+    return [dataclasses.replace(place, found=found) for place, found in zip(places, listings, strict=True)]
 
 
-def collect(place: Place, link: Link) -> Collected:
-    """Hash and hand over every file that a glob names. Raises what the link raises when the yard cannot be reached."""
-    collected = Collected()
-    paths = list(_wanted(place, collected.notes))
-    if len(paths) > MOST_FILES:
-        collected.notes.append(f"{len(paths) - MOST_FILES} outputs left out: at most {MOST_FILES} files come back")
-        del paths[MOST_FILES:]
-    sources = {}
-    for path in paths:
-        entry = _describe(place, path, collected.notes)
-        if entry is not None:
-            collected.files.append(entry)
-            sources[entry["digest"]] = Path(place.directory, path)
-    refused = _hand_over(link, sources, movable=place.since_ns is None)
-    changed = [entry["path"] for entry in collected.files if entry["digest"] in refused]
-    collected.notes += [f"output left out: {path} changed while it was read" for path in changed]
-    collected.files = [entry for entry in collected.files if entry["digest"] not in refused]
-    return collected
+def hand_over(host: Host, link: Link, places: Sequence[Place]) -> list[Collected]:
+    """Give the yard what it does not have. Raises Unreachable, and what the link raises for a yard that is away."""
+    refused = _send(host, link, places)
+    return [_collected(place.found, refused) for place in places]
 
 
-def _hand_over(link: Link, sources: dict[str, Path], *, movable: bool) -> set[str]:
-    """Only what the yard does not have. Returns the digests that did not match any more when the bytes were sent."""
-    refused = set()
-    for digest in sorted(link.missing_blobs(sources)) if sources else ():
-        try:
-            link.put_blob(digest, sources[digest], movable)
-        except (errors.InvalidInput, OSError):
-            refused.add(digest)
+def portions(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Consecutive ones that may be on their way together."""
+    portion: list[T] = []
+    held = 0
+    for item in items:
+        if portion and held + size(item) > TOGETHER:
+            yield portion
+            portion, held = [], 0
+        portion.append(item)
+        held += size(item)
+    if portion:
+        yield portion
+
+
+def _send(host: Host, link: Link, places: Sequence[Place]) -> set[str]:
+    """Returns the digests whose bytes are not to be had any more."""
+    sources, owned = _sources(places)
+    missing = sorted(link.missing_blobs(sources)) if sources else []
+    refused: set[str] = set()
+    for portion in portions((sources[digest] for digest in missing), lambda source: source.size):
+        with host.borrow(portion) as brought:
+            for source in portion:
+                movable = host.copies or source.digest in owned
+                if source.digest not in brought or not _put(link, source, brought[source.digest], movable):
+                    refused.add(source.digest)
     return refused
 
 
-def _wanted(place: Place, notes: list[str]) -> Iterator[str]:
-    matches = matcher(place.globs)
-    unreadable = 0
-    for path in _walk(place.directory, ""):
-        if not matches(path) or _is_older(place, path):
-            continue
-        if _is_text(path):
-            yield path
-        else:
-            unreadable += 1
-    if unreadable:
-        notes.append(f"{unreadable} outputs left out: their names are not UTF-8")
+def _sources(places: Sequence[Place]) -> tuple[dict[str, Source], set[str]]:
+    """One file for each digest; and the digests of those that nobody will change."""
+    sources: dict[str, Source] = {}
+    owned: set[str] = set()
+    for place in places:
+        for output in place.found.files:
+            path = f"{place.search.directory}/{output.path}"
+            sources[output.digest] = Source(path=path, size=output.size, digest=output.digest)
+            (owned.add if place.own else owned.discard)(output.digest)
+    return sources, owned
 
 
-def _walk(root: str, below: str) -> Iterator[str]:
-    """Regular files in a fixed order. Symbolic links are neither followed nor taken: they may lead out."""
+def _put(link: Link, source: Source, path: Path, movable: bool) -> bool:
+    """False when it is not what it was any more."""
     try:
-        with os.scandir(os.path.join(root, below)) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
-        path = f"{below}/{entry.name}" if below else entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path)
-        elif entry.is_file(follow_symlinks=False):
-            yield path
-
-
-def _is_older(place: Place, path: str) -> bool:
-    if place.since_ns is None:
-        return False
-    try:
-        return os.lstat(os.path.join(place.directory, path)).st_mtime_ns < place.since_ns
-    except OSError:
-        return True
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
+        link.put_blob(source.digest, path, movable)
+    except (errors.InvalidInput, OSError):
         return False
     return True
 
 
-def _describe(place: Place, path: str, notes: list[str]) -> dict[str, Any] | None:
-    try:
-        # Not blocking, because a pipe may have taken the file's place meanwhile.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(os.path.join(place.directory, path), flags), "rb", buffering=0) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            digest, size = _hash(file.read)
-    except OSError as error:
-        notes.append(f"output left out: {path}: {(error.strerror or str(error)).lower()}")
-        return None
-    return {"path": path, "size": size, "digest": f"sha256:{digest}", "mode": stat.S_IMODE(found.st_mode)}
+def _collected(found: Listing, refused: set[str]) -> Collected:
+    changed = [output.path for output in found.files if output.digest in refused]
+    return Collected(
+        files=[dataclasses.asdict(output) for output in found.files if output.digest not in refused],
+        notes=[*found.notes, *(f"output left out: {path} changed while it was read" for path in changed)],
+    )
 
 
-def _hash(read: Callable[[int], bytes | None]) -> tuple[str, int]:
-    total, size = hashlib.sha256(), 0
-    while chunk := read(CHUNK):
-        total.update(chunk)
-        size += len(chunk)
-    return total.hexdigest(), size
-
-
-def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a path is named by one of the globs. One that names a directory takes everything below it."""
-    pattern = re.compile("|".join(f"(?:{_translate(glob)})(?:/.*)?" for glob in globs) or r"(?!)", re.DOTALL)
-    return lambda path: pattern.fullmatch(path) is not None
+def pattern(globs: Sequence[str]) -> str:
+    """A regular expression for the paths that a glob names. One that names a directory takes everything below it."""
+    return "|".join(f"(?:{_translate(glob)})(?:/.*)?" for glob in globs) or r"(?!)"
 
 
 _WILD = re.compile(r"\*\*/|\*\*|\*|\?|\[(!?)(\]?[^]]*)\]|.", re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
@@ -15,7 +16,7 @@ from runyard.agent import dialects, environment
 from runyard.agent.attempts import Attempt
 from runyard.agent.environment import Paths
 from runyard.backends.base import Job
-from runyard.hosts.base import Host
+from runyard.hosts.base import Host, Unreachable
 from runyard.model import output_file
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
@@ -56,17 +57,16 @@ class Stager:
         )  # fmt: skip
         return Attempt(claim=claim, job=job, place=place)
 
-    def recall(self, claim: Claim) -> Attempt:
-        """An attempt as an earlier incarnation left it: its tag and GPUs stand in the spec that was written then."""
-        attempt = self.receive(claim)
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            frozen = json.loads(self._host.fetch(f"{attempt.job.directory}/spec.json"))
-            attempt.job = Job(
-                key=claim.key, directory=attempt.job.directory, tag=frozen["tag"], batch=claim.batch,
-                index=claim.position,
-            )  # fmt: skip
-            attempt.prefer_gpus = tuple(frozen["gpus"])
-        return attempt
+    def recall(self, claims: Sequence[Claim]) -> list[Attempt]:
+        """Attempts as an earlier incarnation left them: their tags and GPUs stand in the specs that were written then.
+        Raises Unreachable."""
+        attempts = {_spec_file(attempt): attempt for attempt in map(self.receive, claims)}
+        for path, text in self._host.fetch_many(list(attempts)).items():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                frozen, attempt = json.loads(text), attempts[path]
+                attempt.job = dataclasses.replace(attempt.job, tag=frozen["tag"])
+                attempt.prefer_gpus = tuple(frozen["gpus"])
+        return list(attempts.values())
 
     def understand(self, attempt: Attempt) -> None:
         try:
@@ -89,8 +89,12 @@ class Stager:
         self._put(files, directories)
 
     def freeze(self, attempts: Sequence[Attempt]) -> None:
-        """Write spec.json with what was granted: the last act before the start, in one round trip."""
-        self._put({f"{attempt.place}/spec.json": _encode(self._frozen(attempt)) for attempt in attempts}, ())
+        """Write spec.json with what was granted: the last act before the start, in one round trip; and one more where
+        attempts may go on from checkpoints."""
+        again = {attempt.key: self._checkpoints(attempt) for attempt in attempts if attempt.key.attempt > 1}
+        filled = self._host.filled(list(again.values())) if again else set()
+        frozen = {attempt.place: self._frozen(attempt, again.get(attempt.key) in filled) for attempt in attempts}
+        self._put({f"{place}/spec.json": _encode(spec) for place, spec in frozen.items()}, ())
 
     def output_directory(self, attempt: Attempt) -> str:
         """The place that the user named, or the attempt's own."""
@@ -101,10 +105,12 @@ class Stager:
     def _put(self, files: Mapping[str, bytes], directories: Sequence[str]) -> None:
         try:
             self._host.put(self._root, files, directories)
+        except Unreachable:
+            raise
         except OSError as error:
             raise StagingFailed.because(error) from error
 
-    def _frozen(self, attempt: Attempt) -> dict[str, Any]:
+    def _frozen(self, attempt: Attempt, resumes: bool) -> dict[str, Any]:
         spec, grant = attempt.spec, attempt.grant
         assert spec is not None and grant is not None, "staged and granted before it is started"
         paths = self._paths(attempt)
@@ -117,13 +123,13 @@ class Stager:
             "env": {
                 **environment.build(
                     spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base,
-                    self._described.env,
+                    self._described.env, resumes=resumes, here=not self._host.copies,
                 ),
                 **dialects.variables(spec, attempt.key, self._described.kind),
             },
             "inherit_env": self._site.elastic,
             "setup": list(self._described.setup),
-            "checkpoint": self._checkpoint(spec, paths),
+            "checkpoint": self._checkpoint(spec, attempt),
             "cwd": paths.cwd,
             "time_limit": grant.resources.time,
             "memory_limit": grant.resources.memory,
@@ -134,12 +140,17 @@ class Stager:
             "gpus": list(grant.gpus),
         }  # fmt: skip
 
-    def _checkpoint(self, spec: RunSpec, paths: Paths) -> dict[str, Any] | None:
+    def _checkpoint(self, spec: RunSpec, attempt: Attempt) -> dict[str, Any] | None:
         if spec.checkpoint is None:
             return None
-        named = spec.env.get("CHECKPOINT_DIR") or paths.checkpoints
-        directory = environment.resolve(named, paths.cwd)
-        return {"signal": spec.checkpoint.signal, "grace": spec.checkpoint.grace, "directory": directory}
+        asked = spec.checkpoint
+        return {"signal": asked.signal, "grace": asked.grace, "directory": self._checkpoints(attempt)}
+
+    def _checkpoints(self, attempt: Attempt) -> str:
+        """The place that the user named, or the run's own."""
+        paths = self._paths(attempt)
+        named = attempt.claim.spec.get("env", {}).get("CHECKPOINT_DIR") or paths.checkpoints
+        return environment.resolve(named, paths.cwd)
 
     def _paths(self, attempt: Attempt) -> Paths:
         directory = attempt.job.directory
@@ -176,6 +187,10 @@ def _files(spec: RunSpec, attempt: Attempt) -> dict[str, str]:
         return {}
     goes_on = spec.open_mode == output_file.TRUNCATE and attempt.key.attempt > 1
     return {**found, "open_mode": "continue" if goes_on else spec.open_mode}
+
+
+def _spec_file(attempt: Attempt) -> str:
+    return f"{attempt.job.directory}/spec.json"
 
 
 def _encode(value: Any) -> bytes:

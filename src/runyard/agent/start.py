@@ -11,10 +11,12 @@ from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
 from runyard.backends.base import Backend, Batch, Refusal
+from runyard.hosts.base import Unreachable
 from runyard.model.wire import Claim
 
 MOST_SUBMITS = 5
 FIRST_LOOK_S = 0.05  # after a start
+PAUSE_S = 5.0  # after the site could not be reached
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ class Starter:
     ) -> None:  # fmt: skip
         self._backend, self._stager, self._slots, self._pace, self._book = backend, stager, slots, pace, book
         self._fail, self._clock = fail, clock
+        self._pause_until = float("-inf")
 
     def receive(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
@@ -38,6 +41,8 @@ class Starter:
 
     def stage(self) -> None:
         """Everything that takes time happens here, before any slot is held."""
+        if self._clock() < self._pause_until:
+            return
         understood = [attempt for attempt in self._book.in_phase(Phase.RECEIVED) if self._is_possible(attempt)]
         if not understood:
             return
@@ -46,12 +51,15 @@ class Starter:
         except StagingFailed as error:
             self._fail_all(understood, error)
             return
+        except Unreachable as error:
+            self._wait(error)
+            return
         for attempt in understood:
             attempt.phase = Phase.READY
 
     def start(self) -> None:
         """Start what is ready while slots are free, in the order received: a big run is never overtaken here."""
-        starting = self._take_slots()
+        starting = self._take_slots() if self._clock() >= self._pause_until else []
         if not starting:
             return
         try:
@@ -59,8 +67,22 @@ class Starter:
         except StagingFailed as error:
             self._fail_all(starting, error)
             return
+        except Unreachable as error:
+            for attempt in starting:
+                self._slots.release(attempt.key)
+            self._wait(error)
+            return
         self.submit(starting)
         self._pace.started(len(self._book.in_phase(Phase.STARTED)))
+
+    def next_due(self) -> float:
+        """When a pause ends that somebody waits for."""
+        waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY)
+        return self._pause_until if waiting and self._clock() < self._pause_until else float("inf")
+
+    def _wait(self, error: Unreachable) -> None:
+        log.warning("runs wait to be started: %s", error)
+        self._pause_until = self._clock() + PAUSE_S
 
     def submit(self, attempts: Sequence[Attempt]) -> None:
         """Hand them over, batch by batch. It may be repeated: an attempt makes `started` only once."""

@@ -16,11 +16,12 @@ An attempt of which the yard knows that it ran, and which is absent, lost its di
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Callable, Sequence
 
 from runyard.agent.attempts import Attempt, Phase
 from runyard.backends.base import Backend, Presence, Sighting
-from runyard.hosts.base import Known, Seen
+from runyard.hosts.base import Known, Seen, Unreachable
 from runyard.model.states import AttemptState
 
 LIVELY_S = 0.06  # between two looks while output is fresh
@@ -30,6 +31,8 @@ TOGETHER_S = 0.02  # looks that are due within this time are done at once
 POLL_S = 1.0  # between two questions to the backend
 BIRTH_S = 10.0  # a job that was submitted makes `started` within this time, or is submitted again
 SILENCE_S = 30.0  # an attempt in doubt whose status does not change for so long is ended
+
+log = logging.getLogger(__name__)
 
 
 class Verdict(enum.Enum):
@@ -55,13 +58,16 @@ class Watch:
 
     def __init__(self, backend: Backend, root: str, clock: Callable[[], float]) -> None:
         self._backend, self._root, self._clock = backend, root, clock
-        self._polled_at = -POLL_S
+        self._pause = backend.host.pause
+        self._every = max(POLL_S, self._pause)
+        self._polled_at = -self._every
         self._turn = 0
+        self._is_blind = False
 
     def look(self, attempts: Sequence[Attempt], noticed: set[str], *, with_bytes: bool) -> dict[str, Seen]:
         """Evidence of those that are due or noticed. What is returned, by place, also holds new bytes."""
         now = self._clock()
-        polling = now >= self._polled_at + POLL_S
+        polling = now >= self._polled_at + self._every
         due = [
             attempt
             for attempt in attempts
@@ -69,10 +75,10 @@ class Watch:
         ]
         self._turn += 1
         first = self._turn % max(1, len(due))  # a scan brings only so many bytes: everybody is first once
-        found = self.scan(due[first:] + due[:first], with_bytes=with_bytes)
+        found = self._see(due[first:] + due[:first], with_bytes=with_bytes)
         gone = self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
         # A record may have been written between the scan and the proof that the job is gone.
-        found |= self.scan(gone, with_bytes=with_bytes)
+        found |= self._see(gone, with_bytes=with_bytes)
         if polling:
             self._polled_at = now
         return found
@@ -83,7 +89,7 @@ class Watch:
 
     def next_look(self, attempts: Sequence[Attempt]) -> float:
         soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
-        return min(soonest, self._polled_at + POLL_S) if attempts else soonest
+        return min(soonest, self._polled_at + self._every) if attempts else soonest
 
     def _poll(self, attempts: list[Attempt]) -> list[Attempt]:
         """Ask the backend about those that left no record. Returns the ones that are gone."""
@@ -95,8 +101,23 @@ class Watch:
             attempt.sighting = sightings.get(attempt.key, Sighting(presence=Presence.UNKNOWN))
         return [attempt for attempt in asked if attempt.sighting.presence is Presence.GONE]
 
+    def _see(self, attempts: list[Attempt], *, with_bytes: bool) -> dict[str, Seen]:
+        """As `scan`. The time in which nothing can be seen does not count as an attempt's silence."""
+        try:
+            found = self.scan(attempts, with_bytes=with_bytes)
+        except Unreachable as error:
+            if not self._is_blind:
+                log.warning("nothing is seen of runs: %s", error)
+            now = self._clock()
+            for attempt in attempts:
+                attempt.drained, attempt.status_at, attempt.look_at = False, now, now + max(QUIET_S, self._pause)
+            self._is_blind = True
+            return {}
+        self._is_blind = self._is_blind and not attempts
+        return found
+
     def scan(self, attempts: list[Attempt], *, with_bytes: bool) -> dict[str, Seen]:
-        """Evidence of all of these from their directories."""
+        """Evidence of all of these from their directories. Raises Unreachable."""
         if not attempts:
             return {}
         now = self._clock()
@@ -104,9 +125,9 @@ class Watch:
         found = self._backend.host.scan(self._root, [_known(a, with_bytes=with_bytes) for a in attempts])
         for attempt in attempts:
             attempt.drained = with_bytes and not attempt.relaying
-            attempt.look_at = now + (LIVELY_S if now < attempt.fresh_until else QUIET_S)
+            attempt.look_at = now + max(self._pause, LIVELY_S if now < attempt.fresh_until else QUIET_S)
         for seen in found:
-            _note(by_place[seen.directory], seen, now)
+            _note(by_place[seen.directory], seen, now, max(self._pause, LIVELY_S))
         return {seen.directory: seen for seen in found}
 
 
@@ -117,14 +138,14 @@ def _known(attempt: Attempt, *, with_bytes: bool) -> Known:
     return Known(directory=attempt.place, offsets=offsets, version=attempt.version, started=attempt.made_started)
 
 
-def _note(attempt: Attempt, seen: Seen, now: float) -> None:
+def _note(attempt: Attempt, seen: Seen, now: float, soon: float) -> None:
     attempt.made_started = seen.started
     if seen.status is not None:
         attempt.version, attempt.status, attempt.status_at = seen.version, seen.status, now
     if seen.data:
         attempt.drained = False
         attempt.fresh_until = now + FRESH_S
-        attempt.look_at = now + LIVELY_S
+        attempt.look_at = now + soon
 
 
 def verdict_on(attempt: Attempt, now: float) -> Verdict:

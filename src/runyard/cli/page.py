@@ -53,6 +53,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 
 def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     spec = run["spec"]
+    yield "script", words.script(spec)
     yield "command", words.filled_command(run)
     yield "parameters", words.parameters(run["params"])
     yield "directory", spec.get("cwd") or ""

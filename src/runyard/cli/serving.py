@@ -99,14 +99,19 @@ class Agents:
         return _Service(spec=spec, thread=thread, stop=stop)
 
     def _serve(self, name: str, spec: SiteSpec, stop: threading.Event) -> None:
+        """Until it is stopped: a yard that answers and serves nothing would be silence."""
         while not stop.is_set():
             try:
-                agent = build(self._yard, name, spec)
+                self._serve_once(name, spec, stop)
             except errors.RunyardError as error:
                 log.error("site %s cannot be served: %s", name, error)
-            else:
-                try:
-                    agent.run_forever(stop)
-                finally:
-                    agent.close()
+            except Exception:
+                log.exception("the agent of site %s failed; it starts again", name)
             stop.wait(RESTART_S)
+
+    def _serve_once(self, name: str, spec: SiteSpec, stop: threading.Event) -> None:
+        agent = build(self._yard, name, spec)
+        try:
+            agent.run_forever(stop)
+        finally:
+            agent.close()

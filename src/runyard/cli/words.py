@@ -68,6 +68,12 @@ def filled_command(run: Mapping[str, Any]) -> str:
     return one_line(argv[-1] if isinstance(command, str) else command_line(argv))
 
 
+def script(spec: Mapping[str, Any]) -> str:
+    """Of a run that brought its program along: what it is, not all of it."""
+    lines = spec.get("script", "").splitlines()
+    return f"{len(lines)} lines, {one_line(lines[0])}" if lines else ""
+
+
 def title(run: Mapping[str, Any]) -> str:
     """Its name, or else its command."""
     return one_line(run["name"]) if run["name"] else filled_command(run)

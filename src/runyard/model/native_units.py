@@ -44,6 +44,8 @@ def parse_time(text: str, writing: Writing, field: str = "time") -> int | None:
     if written.lower() in _UNLIMITED:
         return None
     seconds = _clock_seconds(written, writing)
+    if seconds is None and ":" in written:
+        raise errors.InvalidInput(f"{field}: {text!r} is not a time", "write it like 1:30:00 or 2h")
     if seconds is None:
         return units.parse_duration(written, field)
     if seconds == 0 and writing is Writing.SLURM:
@@ -71,13 +73,15 @@ def _clock_seconds(text: str, writing: Writing) -> int | None:
 def parse_size(text: str, writing: Writing, field: str = "memory") -> int | None:
     """Bytes; None where the text means that there is no limit (Slurm's `0`: all of the node's)."""
     written = text.strip()
+    if writing is Writing.RUNYARD:
+        return units.parse_size(written, field)
     if written.lower() in _UNLIMITED or (writing is Writing.SLURM and written == "0"):
         return None
     if writing is Writing.SLURM and written.isdigit():
         return int(written) * _MEGABYTE
     if writing is Writing.GRIDENGINE and written[-1:] in _DECIMAL and written[:-1].isdigit():
         return int(written[:-1]) * _DECIMAL[written[-1]]
-    return units.parse_size(int(written) if written.isdigit() else written, field)
+    return units.parse_size(written, field)
 
 
 def whole_minutes(seconds: float) -> int:

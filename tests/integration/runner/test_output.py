@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import time
+from pathlib import Path
+
+import pytest
 
 from tests.integration.runner.attempts import NewAttempt, python_job, shell_job, until
 
@@ -110,3 +114,95 @@ def test_usage_is_sampled(new_attempt: NewAttempt, python: str) -> None:
 def test_a_short_run_has_no_samples(new_attempt: NewAttempt) -> None:
     attempt = new_attempt(["true"])
     assert "usage.jsonl" not in attempt.run()["sizes"]
+
+
+def test_output_goes_to_files_of_the_users_own_and_into_the_log(
+    new_attempt: NewAttempt, tmp_path: Path, python: str
+) -> None:
+    (tmp_path / "out.42").write_text("old\n")
+    code = "echo one; echo two >&2; sleep 0.4; echo three"
+    attempt = new_attempt(
+        shell_job(code), python, stdout=f"{tmp_path}/out.42", stderr=f"{tmp_path}/100%%.%N", open_mode="truncate"
+    )
+    record = attempt.run()
+    node = os.uname().nodename.partition(".")[0]
+    assert (tmp_path / "out.42").read_text() == "one\nthree\n"
+    assert (tmp_path / f"100%.{node}").read_text() == "two\n"
+    assert sorted(attempt.text().splitlines()) == ["one", "three", "two"]
+    assert record["sizes"]["log"] == len("one\ntwo\nthree\n")
+    assert "stdout" not in record["sizes"]
+
+
+def test_it_is_written_live(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    attempt = new_attempt(shell_job("echo first; sleep 60"), stdout=f"{tmp_path}/out", open_mode="truncate")
+    attempt.begin()
+    until(lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text() == "first\n")
+    until(lambda: attempt.text() == "first\n")
+    attempt.control(stop={"reason": "user", "grace": 1})
+    attempt.record()
+
+
+def test_both_streams_into_one_file_keep_their_order(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    code = "for i in 1 2 3; do echo out $i; echo err $i >&2; done"
+    for stderr in ({}, {"stderr": f"{tmp_path}/both"}):
+        attempt = new_attempt(shell_job(code), stdout=f"{tmp_path}/both", open_mode="truncate", **stderr)
+        attempt.run()
+        lines = "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
+        assert (tmp_path / "both").read_text() == attempt.text() == lines
+
+
+def test_a_later_attempt_goes_on_in_its_file(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("from attempt 1\n")
+    attempt = new_attempt(shell_job("echo from attempt 2"), stdout=f"{tmp_path}/out", open_mode="continue")
+    attempt.run()
+    assert (tmp_path / "out").read_text() == "from attempt 1\nfrom attempt 2\n"
+    assert attempt.text() == "from attempt 2\n"
+
+
+def test_runs_that_share_a_file_append_whole_lines(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    """Each prints its lines in pieces, at the same time as the others."""
+    (tmp_path / "all").write_text("before\n")
+    code = "import sys, time\nfor i in range(40):\n for part in ('task ', sys.argv[1], ' line ', str(i), '\\n'):\n"
+    code += "  sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.002)\nsys.stdout.write('last')"
+    attempts = [
+        new_attempt([*python_job(code), str(task)], stdout=f"{tmp_path}/all", open_mode="append") for task in range(4)
+    ]
+    for attempt in attempts:
+        attempt.begin()
+    for attempt in attempts:
+        attempt.record()
+    lines = (tmp_path / "all").read_text().splitlines()
+    expected = [f"task {task} line {i}" for task in range(4) for i in range(40)]
+    assert lines[0] == "before"
+    assert sorted(lines[1:]) == sorted([*expected, *["last"] * 4])
+    assert attempts[2].text() == "".join(f"task 2 line {i}\n" for i in range(40)) + "last"
+
+
+def test_two_shared_files_keep_the_streams_apart(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    files = {"stdout": f"{tmp_path}/out", "stderr": f"{tmp_path}/err", "open_mode": "append", "split_output": True}
+    attempt = new_attempt(shell_job("echo one; echo two >&2"), **files)
+    attempt.run()
+    assert [(tmp_path / name).read_text() for name in ("out", "err")] == ["one\n", "two\n"]
+    assert sorted(attempt.text().splitlines()) == ["one", "two"]
+    assert attempt.text("stderr") == "two\n"
+
+
+def test_what_goes_to_dev_null_is_gone(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    attempt = new_attempt(
+        shell_job("echo one; echo two >&2"), stdout="/dev/null", stderr=f"{tmp_path}/err", open_mode="truncate"
+    )
+    attempt.run()
+    assert attempt.text() == (tmp_path / "err").read_text() == "two\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("nosuch/out", "no such directory: {}/nosuch; make it first"), ("", "is a directory")],
+)
+def test_a_file_that_cannot_be_opened_is_a_launch_that_failed(
+    new_attempt: NewAttempt, tmp_path: Path, path: str, reason: str
+) -> None:
+    for mode in ("truncate", "append"):
+        record = new_attempt(shell_job("true"), stdout=f"{tmp_path}/{path}", open_mode=mode).run()
+        assert (record["ending"], record["exit_code"]) == ("launch", None)
+        assert record["message"] == f"cannot open the output file {tmp_path}/{path}: {reason.format(tmp_path)}"

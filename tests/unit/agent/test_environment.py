@@ -85,21 +85,6 @@ def test_a_site_without_gpus_says_nothing_of_them(tmp_path: Path) -> None:
     assert "CUDA_VISIBLE_DEVICES" not in build(tmp_path, origin=origin)
 
 
-def test_a_later_attempt_with_checkpoints_resumes(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").mkdir()
-    assert "RUNYARD_RESUME" not in build(tmp_path, attempt=2)
-    (tmp_path / "checkpoints" / "step-1").touch()
-    assert "RUNYARD_RESUME" not in build(tmp_path, attempt=1)
-    assert build(tmp_path, attempt=2)["RUNYARD_RESUME"] == "1"
-
-
-def test_checkpoints_that_the_user_named_count(tmp_path: Path) -> None:
-    (tmp_path / "named").mkdir()
-    (tmp_path / "named" / "step-1").touch()
-    found = build(tmp_path, attempt=2, env={"CHECKPOINT_DIR": str(tmp_path / "named")})
-    assert found["RUNYARD_RESUME"] == "1"
-
-
 def test_a_relative_directory_is_meant_from_the_working_directory() -> None:
     assert environment.resolve("results/../out", "/work") == "/work/out"
     assert environment.resolve("/data", "/work") == "/data"

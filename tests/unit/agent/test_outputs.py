@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 
 from runyard import errors
 from runyard.agent import outputs
-from runyard.agent.outputs import Collected, Place, collect, matcher
+from runyard.agent.outputs import Collected, Place
+from runyard.hosts.base import Search
+from runyard.hosts.local import LocalHost
 from tests.integration.agent.fake_yard import FakeYard
 
 
@@ -29,8 +32,14 @@ def write(root: Path, name: str, text: str = "x") -> Path:
     return path
 
 
-def bring(root: Path, yard: FakeYard | None = None, *globs: str, since_ns: int | None = None) -> Collected:
-    return collect(Place(directory=str(root), globs=globs or ("**",), since_ns=since_ns), yard or FakeYard())
+def place(root: Path, *globs: str) -> Place:
+    return Place(search=Search(directory=str(root), pattern=outputs.pattern(globs or ("**",))), own=True)
+
+
+def bring(root: Path, yard: FakeYard | None = None, *globs: str) -> Collected:
+    host = LocalHost()
+    [collected] = outputs.hand_over(host, yard or FakeYard(), outputs.find(host, [place(root, *globs)]))
+    return collected
 
 
 def names(collected: Collected) -> list[str]:
@@ -62,54 +71,9 @@ def test_equal_files_are_sent_once_and_known_ones_never(root: Path) -> None:
     assert len(sent) == 1
 
 
-def test_symbolic_links_are_neither_taken_nor_followed(root: Path, tmp_path: Path) -> None:
-    secret = write(tmp_path, "secret", "not an output")
-    write(tmp_path, "elsewhere/file")
-    (root / "link").symlink_to(secret)
-    (root / "directory").symlink_to(tmp_path / "elsewhere")
-    (root / "loop").symlink_to(root)
-    write(root, "real")
-    assert names(bring(root)) == ["real"]
-
-
-def test_only_regular_files_come(root: Path) -> None:
-    os.mkfifo(root / "pipe")
-    write(root, "real")
-    assert names(bring(root)) == ["real"]
-
-
-def test_names_that_are_not_text_are_told(root: Path) -> None:
-    Path(os.fsdecode(os.fsencode(root) + b"/\xff\xfe")).write_text("x")
-    write(root, "ünïcode €")
-    collected = bring(root)
-    assert names(collected) == ["ünïcode €"]
-    assert collected.notes == ["1 outputs left out: their names are not UTF-8"]
-
-
-def test_what_was_there_before_stays(root: Path) -> None:
-    old, new = write(root, "old"), write(root, "new")
-    os.utime(old, ns=(1_000, 1_000))
-    assert names(bring(root, since_ns=new.stat().st_mtime_ns)) == ["new"]
-
-
 def test_in_its_own_directory_old_times_do_not_matter(root: Path) -> None:
     os.utime(write(root, "copied with cp -p"), ns=(1_000, 1_000))
     assert names(bring(root)) == ["copied with cp -p"]
-
-
-def test_a_file_that_vanishes_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(root, "a")
-    walk = outputs._walk
-
-    def vanishing(directory: str, below: str) -> Iterable[str]:
-        found = list(walk(directory, below))
-        (root / "a").unlink(missing_ok=True)
-        return found
-
-    monkeypatch.setattr(outputs, "_walk", vanishing)
-    collected = bring(root)
-    assert collected.files == []
-    assert "no such file" in collected.notes[0]
 
 
 def test_a_file_that_changes_while_it_is_sent_is_told(root: Path) -> None:
@@ -133,18 +97,8 @@ def test_a_yard_that_is_away_is_an_error(root: Path) -> None:
         bring(root, yard)
 
 
-def test_more_files_than_anybody_wants_are_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "MOST_FILES", 2)
-    for number in range(5):
-        write(root, f"f{number}")
-    collected = bring(root)
-    assert names(collected) == ["f0", "f1"]
-    assert "3 outputs left out" in collected.notes[0]
-
-
 def test_a_missing_directory_has_no_outputs(tmp_path: Path) -> None:
     assert bring(tmp_path / "none").files == []
-    assert outputs.is_empty(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -173,8 +127,32 @@ def test_a_missing_directory_has_no_outputs(tmp_path: Path) -> None:
     ],
 )
 def test_globs(glob: str, path: str, named: bool) -> None:
-    assert matcher([glob])(path) is named
+    assert bool(re.fullmatch(outputs.pattern([glob]), path, re.DOTALL)) is named
 
 
 def test_no_glob_names_nothing() -> None:
-    assert not matcher([])("a")
+    assert not re.fullmatch(outputs.pattern([]), "a")
+
+
+def test_outputs_of_many_attempts_are_handed_over_together(tmp_path: Path) -> None:
+    asked: list[set[str]] = []
+
+    class Counting(FakeYard):
+        def missing_blobs(self, digests: Iterable[str]) -> set[str]:
+            asked.append(set(digests))
+            return super().missing_blobs(asked[-1])
+
+    host, yard = LocalHost(), Counting()
+    for number in range(3):
+        write(tmp_path, f"{number}/own", str(number))
+        write(tmp_path, f"{number}/shared", "same")
+    found = outputs.find(host, [place(tmp_path / str(number)) for number in range(3)])
+    assert [names(collected) for collected in outputs.hand_over(host, yard, found)] == [["own", "shared"]] * 3
+    assert [len(digests) for digests in asked] == [4]
+    assert sorted(yard.blobs.values()) == [b"0", b"1", b"2", b"same"]
+
+
+def test_portions_are_as_large_as_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "TOGETHER", 10)
+    assert list(outputs.portions([3, 7, 1, 20, 5, 5, 1], lambda size: size)) == [[3, 7], [1], [20], [5, 5], [1]]
+    assert list(outputs.portions([], len)) == []

@@ -79,13 +79,26 @@ def test_a_site_with_a_queue_lays_its_words_over_the_jobs_environment(tmp_path: 
     assert frozen["checkpoint"] == {"signal": "USR1", "grace": 5, "directory": directory}
 
 
+def test_a_later_attempt_with_checkpoints_resumes(stager: Stager, tmp_path: Path) -> None:
+    """The claim is of a second attempt."""
+    assert "RUNYARD_RESUME" not in staged(stager)[1]["env"]
+    (tmp_path / "runs" / "7" / "checkpoints" / "step-1").touch()
+    assert staged(stager)[1]["env"]["RUNYARD_RESUME"] == "1"
+
+
+def test_checkpoints_that_the_user_named_count(stager: Stager, tmp_path: Path) -> None:
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "step-1").touch()
+    assert staged(stager, cwd=str(tmp_path), env={"CHECKPOINT_DIR": "named"})[1]["env"]["RUNYARD_RESUME"] == "1"
+
+
 def test_tags_differ(stager: Stager) -> None:
     assert stager.receive(claim()).job.tag != stager.receive(claim()).job.tag
 
 
 def test_what_was_frozen_is_recalled(stager: Stager) -> None:
     attempt, _ = staged(stager)
-    again = stager.recall(attempt.claim)
+    [again] = stager.recall([attempt.claim])
     assert (again.job, again.prefer_gpus) == (attempt.job, ("GPU-a",))
 
 
@@ -93,7 +106,7 @@ def test_what_was_frozen_is_recalled(stager: Stager) -> None:
 def test_a_spec_that_cannot_be_read_is_no_memory(stager: Stager, text: str) -> None:
     attempt, _ = staged(stager)
     Path(attempt.job.directory, "spec.json").write_text(text)
-    assert stager.recall(attempt.claim).prefer_gpus == ()
+    assert [again.prefer_gpus for again in stager.recall([attempt.claim])] == [()]
 
 
 def test_an_output_directory_that_the_user_names_is_made_and_found(stager: Stager, tmp_path: Path) -> None:
@@ -111,3 +124,34 @@ def test_failures_are_told_apart() -> None:
     denied = StagingFailed.because(OSError(errno.EACCES, "Permission denied", "/x"))
     assert (full.ending, full.message) == ("disk", "/x: no space left on device")
     assert (denied.ending, denied.message) == ("staging", "/x: permission denied")
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("#!/bin/bash -eu \n", ["/bin/bash", "-eu"]),
+        ("#! /usr/bin/env -S python3 -u\n", ["/usr/bin/env", "-S python3 -u"]),
+        ("#!/bin/sh", ["/bin/sh"]),
+        ("echo\n", ["/bin/sh"]),
+        ("#!\n", ["/bin/sh"]),
+    ],
+)
+def test_a_script_is_written_down_and_interpreted(stager: Stager, first: str, words: list[str]) -> None:
+    attempt, frozen = staged(stager, script=f"{first}\udcff", command=["{x}"])
+    path = Path(attempt.job.directory, "script")
+    assert frozen["argv"] == [*words, str(path), "ü\udcff"]
+    assert path.read_bytes() == first.encode() + b"\xff"
+
+
+def test_files_of_the_users_own(stager: Stager) -> None:
+    array = {"index": 5, "first": 5, "last": 6, "offset": 0, "count": 2}
+    _, frozen = staged(stager, stdout="/o/%A_5.%3j.%N%%", array=array)
+    assert (frozen["stdout"], frozen["open_mode"]) == ("/o/7_5.007.%N%%", "continue"), "it is the second attempt"
+    assert "stderr" not in frozen
+    _, frozen = staged(stager, stdout="/o", stderr="/e.%j", open_mode="append")
+    assert (frozen["stderr"], frozen["open_mode"], frozen["split_output"]) == ("/e.7", "append", True)
+
+
+def test_the_variables_of_its_dialect_are_the_strongest(stager: Stager) -> None:
+    _, frozen = staged(stager, dialect="slurm", env={"SLURM_JOB_ID": "1", "SLURM_SUBMIT_DIR": "/s"}, name="n")
+    assert (frozen["env"]["SLURM_JOB_ID"], frozen["env"]["SLURM_SUBMIT_DIR"]) == ("7", "/s")

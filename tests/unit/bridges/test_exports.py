@@ -15,7 +15,7 @@ ENVIRON = {
 
 
 def test_what_finds_programs_and_what_the_script_names() -> None:
-    carried = exports.everything(ENVIRON, 'echo $LR ${DATA:-x}; python -c \'import os; os.environ["WIDTH"]\'')
+    carried = exports.everything(ENVIRON, "echo $LR ${DATA:-x}; python -c 'import os; os.environ[\"WIDTH\"]'")
     assert carried.env == {"LR": "0.1", "DATA": "/data", "WIDTH": "32"}
     assert set(carried.origin) == {"PATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "CONDA_PREFIX"}
     assert carried.left == []
@@ -35,8 +35,8 @@ def test_what_stays_behind_is_named() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["$NAME", "${NAME}", "${NAME%x}", "${#NAME}", "os.environ['NAME']", 'os.environ.get("NAME", 1)', "os.getenv('NAME')",
-     "$ENV{NAME}", 'ENV["NAME"]', 'Sys.getenv("NAME")'],
+    ["$NAME", "${NAME}", "${NAME%x}", "${#NAME}", "os.environ['NAME']", 'os.environ.get("NAME", 1)',
+     "os.getenv('NAME')", "$ENV{NAME}", 'ENV["NAME"]', 'Sys.getenv("NAME")'],
 )  # fmt: skip
 def test_how_scripts_name_variables(text: str) -> None:
     assert exports.named_in(text) == {"NAME"}

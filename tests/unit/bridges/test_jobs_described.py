@@ -274,7 +274,7 @@ def test_who_interprets_a_script(first: str, interpreter: str, is_shell: bool) -
 def test_scripts_that_nothing_can_be_done_with(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInput, match="is a directory"):
         script.load(str(tmp_path))
-    with pytest.raises(errors.InvalidInput, match="unable to open .*: no such file"):
+    with pytest.raises(errors.InvalidInput, match=r"unable to open .*: no such file"):
         script.load(str(tmp_path / "nosuch.sh"))
     with pytest.raises(errors.InvalidInput, match="is empty"):
         script.made("x.sh", b" \n")

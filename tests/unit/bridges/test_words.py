@@ -94,7 +94,13 @@ def test_the_task_is_filled_in_last() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "tasks", "jobs_"),
-    [("x.txt", False, False), ("%A.txt", False, True), ("%a.txt", True, False), ("%4j", True, True), ("%%a", False, False)],
+    [
+        ("x.txt", False, False),
+        ("%A.txt", False, True),
+        ("%a.txt", True, False),
+        ("%4j", True, True),
+        ("%%a", False, False),
+    ],
 )
 def test_who_shares_a_file(pattern: str, tasks: bool, jobs_: bool) -> None:
     assert (patterns.tells_tasks_apart(pattern), patterns.tells_jobs_apart(pattern)) == (tasks, jobs_)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard import errors
+from runyard.model import output_file
 from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.spec import RunSpec
 from runyard.model.template import fill_command
@@ -147,3 +148,48 @@ def test_capacity_counts_slots() -> None:
     assert place.shortages(Resources(gpus=2, gpu_memory=50)) == ["gpus"]
     left = place.minus(Resources(cpus=1, memory=10, gpus=1))
     assert (left.cpus, left.memory, [gpu.uuid for gpu in left.gpus]) == (3, 90, ["big"])
+
+
+def test_a_script_brings_its_program_along() -> None:
+    spec = RunSpec.parse({"script": "#!/bin/sh\necho \udcff\n", "command": []})
+    assert (spec.command, spec.argv()) == ([], [])
+    assert RunSpec.parse(spec.to_json()) == spec
+    with_arguments = RunSpec.parse({"script": "x", "command": ["", "{lr}"], "params": {"lr": 1}})
+    assert with_arguments.argv() == ["", "1"]
+
+
+def test_files_that_others_write_to_are_copied_from_streams_of_their_own() -> None:
+    shared = {"command": "x", "stdout": "/o", "open_mode": "append"}
+    assert not RunSpec.parse(shared).split_output
+    assert RunSpec.parse({**shared, "stderr": "/e"}).split_output
+    assert not RunSpec.parse({**shared, "stderr": "/e", "open_mode": "truncate"}).split_output
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"script": "x"}, "run: no command"),
+        ({"script": "x", "command": "text"}, "command: with a script it is the list of its arguments"),
+        ({"script": "", "command": []}, "script: must be a text"),
+        ({"command": "x", "stdout": "relative"}, "stdout: 'relative' is not an absolute path"),
+        ({"command": "x", "stdout": "/a%q"}, "stdout: '%q' is not known"),
+        ({"command": "x", "stderr": "/a%5N"}, "stderr: '%5N' is not known"),
+        ({"command": "x", "stdout": "/a%"}, "stdout: '%' is not known"),
+        ({"command": "x", "open_mode": "w"}, "open_mode: 'w' is not known"),
+        ({"command": "x", "dialect": "pbs"}, "dialect: 'pbs' is not known"),
+        ({"command": "x", "array": {"index": 1}}, "array: no first"),
+        ({"command": "x", "array": {"index": 9, "first": 1, "last": 8}}, "array: its numbers contradict each other"),
+        ({"command": "x", "array": {"index": 1, "first": 1, "last": 8, "offset": 1}}, "array: its numbers contradict"),
+        ({"command": "x", "array": {"index": 1, "first": 1, "last": 8, "limit": 0}}, "array.limit: 0 is not between"),
+        ({"command": "x", "array": {"idx": 1}}, "array: unknown field 'idx'"),
+        ({"command": "x", "after_any": ["one"]}, "after_any: 'one' is not a whole number"),
+    ],
+)
+def test_what_old_scripts_need_is_checked_too(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        RunSpec.parse(fields)
+    assert sentence in caught.value.message
+
+
+def test_ids_in_the_names_of_files() -> None:
+    assert output_file.with_ids("/%A_3-%5j.%N%%j", run=44, array=42) == "/42_3-00044.%N%%j"

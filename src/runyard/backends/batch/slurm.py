@@ -64,7 +64,7 @@ UNSURE = re.compile(
 NO_ACCOUNTS = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 
 QUEUE_FORMAT = "%F|%K|%T|%S|%N|%r|%j"  # the name last: it is the only one that may hold a bar
-ACCOUNT_FIELDS = "JobID,State,ExitCode,End,ElapsedRaw,TimelimitRaw,MaxRSS,ReqMem,NodeList,JobName"
+ACCOUNT_FIELDS = "JobID,State,ExitCode,End,ElapsedRaw,TimelimitRaw,ReqMem,NodeList,JobName"
 ACCOUNT_SINCE = "now-30days"
 PASSED_ON = "HOME,USER,LOGNAME,SHELL,PATH,LANG,TZ"  # of the submitter's environment; the rest may hold secrets
 NO_TASK = "N/A"
@@ -165,9 +165,9 @@ class Slurm(Dialect):
         return [_waiting_or_not(line) for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
 
     def accounting_command(self, user: str, names: Iterable[str]) -> list[str]:
+        words = ["sacct", "--noheader", "--parsable2", "--allocations", f"--user={user}"]
         named = f"--name={','.join(sorted(names))}"
-        since = f"--starttime={ACCOUNT_SINCE}"
-        return ["sacct", "--noheader", "--parsable2", f"--user={user}", since, named, f"--format={ACCOUNT_FIELDS}"]
+        return [*words, f"--starttime={ACCOUNT_SINCE}", named, f"--format={ACCOUNT_FIELDS}"]
 
     def parse_accounting(self, result: Result) -> list[Native] | None:
         said = dialect.one_line(result.stderr)
@@ -175,10 +175,10 @@ class Slurm(Dialect):
             return None
         if not result.ok:
             raise Unanswered(said or f"sacct ended with {result.code}")
-        rows = [line.split("|", 9) for line in result.stdout.decode(errors="replace").splitlines()]
-        whole = [row for row in rows if len(row) == 10]
-        peaks = {row[0].partition(".")[0]: row[6] for row in whole if row[0].endswith(".batch")}
-        return [native for row in whole if "." not in row[0] for native in _accounts(row, peaks.get(row[0], ""))]
+        rows = [line.split("|", 8) for line in result.stdout.decode(errors="replace").splitlines() if line]
+        if any(len(row) != 9 for row in rows):
+            raise Unanswered(f"sacct said {result.stdout[:200]!r}")
+        return [native for row in rows for native in _accounts(row)]
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
@@ -277,12 +277,12 @@ def _waiting_or_not(line: str) -> Native:
     )
 
 
-def _accounts(row: Sequence[str], peak: str) -> list[Native]:
+def _accounts(row: Sequence[str]) -> list[Native]:
     """Nothing for what is not over: the end must be known, because after an outage the state comes first.
 
     Tasks that were cancelled while they waited are told together: `12_[3-7,9%2]`.
     """
-    job, state, code, end, elapsed, limit, _, memory, nodes, name = row
+    job, state, code, end, elapsed, limit, memory, nodes, name = row
     number, _, tasks = job.partition("_")
     word = state.partition(" ")[0]
     if word not in ENDINGS or end == "Unknown" or not number.isdigit():
@@ -295,7 +295,7 @@ def _accounts(row: Sequence[str], peak: str) -> list[Native]:
         word=state,
         node="" if nodes == "None assigned" else nodes,
         ending=ENDINGS[word],
-        numbers=_numbers(word, code, elapsed, limit, peak, memory),
+        numbers=_numbers(word, code, elapsed, limit, memory),
     )
     return [replace(over, task=task, id=f"{number}_{task}") for task in _tasks(tasks)] if tasks else [over]
 
@@ -306,13 +306,13 @@ def _tasks(text: str) -> list[int]:
     return [task for first, last in bounds if first.isdigit() for task in range(int(first), int(last) + 1)]
 
 
-def _numbers(word: str, code: str, elapsed: str, limit: str, peak: str, memory: str) -> str:
+def _numbers(word: str, code: str, elapsed: str, limit: str, memory: str) -> str:
     parts = [f"exit code {code}"] if code != "0:0" else []
     if elapsed.isdigit():
         of = f" of {units.show_duration(int(limit) * 60)}" if word == "TIMEOUT" and limit.isdigit() else ""
         parts.append(f"after {units.show_duration(int(elapsed))}{of}")
-    if peak and (word in ("OUT_OF_MEMORY", "FAILED")):
-        parts.append(f"used {peak} of {memory}")
+    if word == "OUT_OF_MEMORY":
+        parts.append(f"with {memory} of memory")
     return ", ".join(parts)
 
 

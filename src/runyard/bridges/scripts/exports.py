@@ -22,7 +22,7 @@ FINDS_PROGRAMS = re.compile(
     r"|JAVA_HOME|R_LIBS\w*|JULIA_\w+|CUDA_(HOME|PATH|ROOT)|LANG|LC_\w+|TZ|HOME"
 )
 SECRET_NAME = re.compile(
-    r"(?i)\w*(token|secret|passw|passphrase|credential|api_?key|access_?key|private|cookie)\w*|(\w+_)?(key|pass|pwd|auth)"
+    r"(?i)\w*(token|secret|passw|passphrase|cred|api_?key|access_?key|private|cookie)\w*|\w*(key|pass|pwd|auth)"
 )
 SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _TOOLS_OWN = re.compile(r"(SLURM|SBATCH|SGE|RUNYARD)_\w+|JOB_(ID|NAME)|NSLOTS|QUEUE|PE")
@@ -31,8 +31,8 @@ _OF_THE_SESSION = re.compile(
     r"|LOGNAME|USER|SHELL|PS\d|COLORTERM|LINES|COLUMNS|HOSTNAME|TMPDIR|GPG_\w+|WINDOWID|TMUX\w*|STY"
 )
 _NAMED = re.compile(
-    r"\$\{?[!#]?([A-Za-z_]\w*)|environ(?:\.get)?\s*[\[(]\s*[\"'](\w+)[\"']|getenv\s*\(\s*[\"'](\w+)[\"']"
-    r"|ENV\s*[\[{(]\s*[\"']?(\w+)"
+    r"ENV\s*[\[{(]\s*[\"']?(\w+)|\$\{?[!#]?(?!ENV\{)([A-Za-z_]\w*)"
+    r"|environ(?:\.get)?\s*[\[(]\s*[\"'](\w+)[\"']|getenv\s*\(\s*[\"'](\w+)[\"']"
 )
 
 

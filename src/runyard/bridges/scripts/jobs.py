@@ -6,6 +6,7 @@ A job is a run, or an array of runs with consecutive ids under the id of the fir
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -78,6 +79,22 @@ def read_slurm_dependencies(text: str, name: str) -> Iterator[Dependency]:
 def read_gridengine_dependencies(lists: Iterable[str], *, each: bool) -> Iterator[Dependency]:
     for word in (word for text in lists for word in text.split(",") if word):
         yield Dependency(kind="any", job=read_gridengine_job(word), each=each)
+
+
+class Wait(enum.Enum):
+    """What a run waits for that has not been claimed yet."""
+
+    ROOM = enum.auto()
+    OTHERS = enum.auto()  # runs that it comes after
+    TURN = enum.auto()  # the limit of its array
+
+
+def waits_for(run: Mapping[str, Any]) -> Wait:
+    match = re.match(r"waits for (?:run (\d+)|\d+ more)", run["detail"] or "")
+    if match is None or run["state"] != "queued":
+        return Wait.ROOM
+    limit = (run["array"] or {}).get("limit")
+    return Wait.TURN if limit and int(match[1] or 0) == run["id"] - limit else Wait.OTHERS
 
 
 def members(run: Mapping[str, Any]) -> range:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from runyard.bridges.scripts import arrays, jobs
+from runyard.bridges.scripts.jobs import Wait
 
 HEADER = f"job-ID  prior   {'name':10s} {'user':12s} state {'submit/start at':19s} {'queue':30s} slots ja-task-ID"
 RULER = "-" * 113
@@ -28,7 +29,7 @@ def state(run: Run) -> str:
         return "dr"
     if run["state"] == "running":
         return "r"
-    return "hqw" if str(run["detail"] or "").startswith("waits for") else "qw"
+    return "hqw" if jobs.waits_for(run) is Wait.OTHERS else "qw"
 
 
 def lines(runs: Iterable[Run], *, by_task: bool) -> list[str]:

@@ -17,7 +17,7 @@ from runyard.bridges.scripts.script import Script
 
 _ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)=(?!\$\()(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*(?:#.*)?$")
 _EXPORTING = re.compile(r"\b(?:export|declare\s+-\w*x\w*|typeset\s+-\w*x\w*)\s+([^;&|\n]*)")
-_BY_THE_SECOND = re.compile(r"%Y\W?%m\W?%d\W{0,2}%H\W?%M\W?%S")
+_BY_THE_SECOND = re.compile(r"%Y[\W_]?%m[\W_]?%d[\W_]{0,2}%H[\W_]?%M[\W_]?%S")
 _OPTION_FIRST = re.compile(r"\s*-(-?\w|-\s)")
 _SPACED = re.compile(r"#\s+SBATCH\s+-")
 _PORT = re.compile(r"--(?:redis-)?port[= ](\d{4,5})\b")

@@ -10,10 +10,12 @@ from typing import Any
 
 from runyard import errors
 from runyard.bridges.scripts import answers, arrays, jobs
+from runyard.bridges.scripts.jobs import Wait
 
 SHORT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 STATES = {"PENDING": "PD", "RUNNING": "R", "COMPLETING": "CG"}
+REASONS = {Wait.ROOM: "Resources", Wait.OTHERS: "Dependency", Wait.TURN: "JobArrayTaskLimit"}
 _COLUMN = re.compile(r"%(\.?)(\d*)([A-Za-z])")
 
 Run = Mapping[str, Any]
@@ -28,12 +30,7 @@ def state(run: Run) -> str:
 
 def reason(run: Run) -> str:
     """Why it waits."""
-    waits_for = re.match(r"waits for (?:run (\d+)|\d+ more)", run["detail"] or "")
-    if waits_for is None:
-        return "Resources" if run["state"] == "queued" else "None"
-    array, other = run["array"] or {}, int(waits_for[1] or 0)
-    in_turn = array.get("limit") and other == run["id"] - array["limit"]
-    return "JobArrayTaskLimit" if in_turn else "Dependency"
+    return REASONS[jobs.waits_for(run)] if run["state"] == "queued" else "None"
 
 
 def lines(runs: Iterable[Run], form: str, now: datetime.datetime, *, header: bool, by_task: bool) -> list[str]:
