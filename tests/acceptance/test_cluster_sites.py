@@ -109,3 +109,19 @@ def test_settings_of_the_site_reach_the_command(yard: ClusterYard, request: pyte
     assert yard.cli("site", "edit", "cedar", "--setup", "echo no such module; false").returncode == 0
     bad = yard.ended(yard.submit("--", "true"))
     assert (bad["reason"], "no such module" in bad["detail"]) == ("launch", True), bad
+
+
+def test_what_would_be_said_and_what_works(yard: ClusterYard) -> None:
+    words = ["submit", "--dry-run", "--site", "cedar", "--cpus", "2", "--time", "1h", "--", "true"]
+    shown = yard.cli(*words)
+    assert shown.returncode == 0, shown.stderr
+    assert "#!/bin/" in shown.stdout
+    assert ("sbatch" in shown.stdout) != ("qsub" in shown.stdout)
+    assert yard.cli("ls", "--json").stdout.strip() == "[]", "nothing was stored"
+    tested = yard.cli("site", "test", "cedar", timeout=120)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "probe" in tested.stdout
+    owned = "job-name" if "sbatch" in shown.stdout else "N"
+    refused = yard.cli("submit", "--site", "cedar", "--dry-run", "--option", f"{owned}=x", "--", "true")
+    assert refused.returncode == 2
+    assert owned in refused.stderr

@@ -94,8 +94,9 @@ class Backend(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def build(cls, directory: Path, options: Mapping[str, Any]) -> Backend:
-        """The backend of the site in this directory; raises ConfigError for options it cannot honour."""
+    def build(cls, directory: Path, options: Mapping[str, Any], host: Host | None = None) -> Backend:
+        """The backend of the site in this directory of that host, or of this machine. Raises ConfigError for options it
+        cannot honour."""
 
     @abc.abstractmethod
     def submit(self, batch: Batch) -> list[Refusal]:

@@ -19,6 +19,7 @@ from runyard import errors, machine, runner
 from runyard.backends.base import Backend, Batch, Job, Notifier, Presence, Refusal, Sighting, Stop
 from runyard.backends.zygote import ZygoteLine, clean_environment
 from runyard.hosts import local
+from runyard.hosts.base import Host
 from runyard.hosts.local import LocalHost
 from runyard.model import fields
 from runyard.model.wire import AttemptKey
@@ -69,7 +70,9 @@ class LocalBackend(Backend, Notifier):
         self._is_warm = False
 
     @classmethod
-    def build(cls, directory: Path, options: Mapping[str, Any]) -> LocalBackend:
+    def build(cls, directory: Path, options: Mapping[str, Any], host: Host | None = None) -> LocalBackend:
+        if host is not None and not isinstance(host, LocalHost):
+            raise errors.ConfigError("a site of kind 'local' is the machine its agent runs on", "leave --ssh out")
         try:
             given = fields.mapping(options, "local", ("python",))
             return cls(directory, fields.text(given.get("python", ""), "local.python", 4096, empty=True))

@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,24 @@ class Finding:
 
 
 Said = tuple[str, str] | tuple[str, str, str]  # verdict, message, fix
+
+
+def draw(console: Any, findings: Iterable[Finding]) -> list[Finding]:
+    """Line by line, as each is found: a slow check is seen to be the slow one."""
+    from rich.text import Text
+
+    from runyard.cli import tables
+
+    seen = []
+    for finding in findings:
+        line = Text(f"{finding.verdict:4}", style=tables.COLOURS[finding.verdict])
+        line.append(f"  {finding.check:11}  ", style="bold")
+        line.append(finding.message, style="default")
+        console.print(line, soft_wrap=True)
+        if finding.fix:
+            console.print(Text(f"      {'':11}  fix: {finding.fix}"), soft_wrap=True)
+        seen.append(finding)
+    return seen
 
 
 def examine() -> Iterator[Finding]:

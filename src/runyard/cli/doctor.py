@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -29,26 +28,8 @@ def command(only_settings: bool, as_json: bool) -> int:
         found = list(checks.examine())
         writer.write([dataclasses.asdict(finding) for finding in found], lambda console: None)
     else:
-        found = _draw(output.console(), checks.examine())
+        found = checks.draw(output.console(), checks.examine())
     return int(any(finding.verdict == checks.FAIL for finding in found))
-
-
-def _draw(console: Any, findings: Iterable[checks.Finding]) -> list[checks.Finding]:
-    """Line by line, as each is found: a slow check is seen to be the slow one."""
-    from rich.text import Text
-
-    from runyard.cli import tables
-
-    seen = []
-    for finding in findings:
-        line = Text(f"{finding.verdict:4}", style=tables.COLOURS[finding.verdict])
-        line.append(f"  {finding.check:11}  ", style="bold")
-        line.append(finding.message, style="default")
-        console.print(line, soft_wrap=True)
-        if finding.fix:
-            console.print(Text(f"      {'':11}  fix: {finding.fix}"), soft_wrap=True)
-        seen.append(finding)
-    return seen
 
 
 def _draw_settings(console: Any, shown: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runyard.cli import output, site_changes
+from runyard.cli import output, site_changes, site_test
 from runyard.client import Client
 from runyard.client.client import quoted
 from runyard.model import units
@@ -26,8 +26,8 @@ def command(context: click.Context) -> None:
         context.invoke(list_sites, quiet=False, as_json=False)
 
 
-for change in (site_changes.add, site_changes.edit, site_changes.remove):
-    command.add_command(change)
+for part in (site_changes.add, site_changes.edit, site_changes.remove, site_test.test):
+    command.add_command(part)
 
 
 @command.command("list")

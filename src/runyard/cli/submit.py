@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, failures, output, spec_file, words
+from runyard.cli import endings, failures, native, output, spec_file, words
 from runyard.cli.spec_options import override, spec_options
 from runyard.client import Client, Run
 from runyard.model import selectors
@@ -87,6 +87,8 @@ def _wait(runs: list[Run], several: bool, quiet: bool, writer: output.Writer) ->
 
 def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: output.Writer) -> int:
     plans = [client.plan(**spec) for spec in specs]
+    for plan in plans:
+        plan["native"] = native.dry_run(client, plan)
 
     def draw(console: Any) -> None:
         from rich.text import Text
@@ -96,6 +98,8 @@ def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: ou
         for plan in plans:
             console.print(Text("would run", style="bold"))
             console.print(tables.pairs(_plan_facts(plan)))
+            if plan["native"]:
+                click.echo("\n".join(["", *plan["native"]["commands"], "", plan["native"]["script"]]))
 
     writer.write(plans if several else plans[0], draw)
     return 0

@@ -24,7 +24,7 @@ import pytest
 
 from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
 
-WEIRD = "it's a \"näme\"\nwith $HOME `and` !more \\ ☃ %C"
+WEIRD = 'it\'s a "näme"\nwith $HOME `and` !more \\ ☃ %C'
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
 
 

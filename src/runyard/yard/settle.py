@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard.model.spec import Retry
-from runyard.model.states import AttemptState, Reason, RunState, attempt_advances, check_run_move
+from runyard.model.states import FINAL, AttemptState, Reason, RunState, attempt_advances, check_run_move
 from runyard.model.wire import Report, StopOrder
 from runyard.store import attempts, queue, runs
 from runyard.store.rows import AnyRow
@@ -176,13 +176,24 @@ def _tell_children(connection: Connection, now: float, parent: int, state: RunSt
     for child in runs.get_many(connection, runs.children(connection, parent)):
         if child.state != RunState.QUEUED or child.blocked == 0:
             continue
-        if state == RunState.SUCCEEDED or parent in json.loads(child.spec).get("after_any", ()):
-            _unblock(connection, child)
+        if state == RunState.SUCCEEDED or submit.may_fail(child, parent):
+            _let_pass(connection, child, parent)
         else:
             detail = submit.dependency_detail(parent, state)
             ending = Ending(state=RunState.FAILED, reason=Reason.DEPENDENCY, detail=detail)
             moved += finish_run(connection, now, child, ending, child.attempt)
     return moved
+
+
+def _let_pass(connection: Connection, child: AnyRow, parent: int) -> None:
+    """One task less is before it. A task that ended without having had its turn leaves its place to the child."""
+    before = [run_id for run_id in submit.turns_before(child) if run_id < parent]
+    states = runs.states(connection, before) if before and parent in submit.turns_before(child) else {}
+    waits_for = max((run_id for run_id, state in states.items() if RunState(state) not in FINAL), default=None)
+    if waits_for is None:
+        _unblock(connection, child)
+    else:
+        runs.insert_parents(connection, [{"parent_id": waits_for, "child_id": child.id}])
 
 
 def _unblock(connection: Connection, child: AnyRow) -> None:

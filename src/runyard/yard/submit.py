@@ -183,6 +183,18 @@ def _in_turn(run_id: int, spec: RunSpec, together: set[int]) -> RunSpec:
     return spec.evolve(after_any=(*spec.after_any, run_id - array.limit))
 
 
+def turns_before(run: AnyRow) -> range:
+    """The runs of its array that must have ended before this one has its turn, the nearest first."""
+    array = json.loads(run.spec).get("array") or {}
+    limit = array.get("limit")
+    return range(run.id - limit, run.id - array["offset"] - 1, -limit) if limit else range(0)
+
+
+def may_fail(run: AnyRow, parent: int) -> bool:
+    """Whether the run begins also when that one did not succeed."""
+    return parent in json.loads(run.spec).get("after_any", ()) or parent in turns_before(run)
+
+
 def _event(now: float, owner: str, row: Mapping[str, Any]) -> dict[str, Any]:
     message = row["detail"] if row["state"] == RunState.FAILED else f"submitted by {owner}"
     kind = "failed" if row["state"] == RunState.FAILED else "submitted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
@@ -70,9 +69,8 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> No
         raise errors.Conflict(f"run {run.id} is {run.state}", f"cancel it first with `runyard cancel {run.id}`")
     parents = runs.get_many(connection, runs.parents_of(connection, run.id))
     waiting = [parent.id for parent in parents if RunState(parent.state) not in FINAL]
-    indifferent = json.loads(run.spec).get("after_any", ())
     for parent in parents:
-        if parent.state in (RunState.FAILED, RunState.CANCELLED) and parent.id not in indifferent:
+        if parent.state in (RunState.FAILED, RunState.CANCELLED) and not submit.may_fail(run, parent.id):
             raise errors.Conflict(
                 submit.dependency_detail(parent.id, parent.state), f"retry that one first: `runyard retry {parent.id}`"
             )

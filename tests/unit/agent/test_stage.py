@@ -131,7 +131,7 @@ def test_failures_are_told_apart() -> None:
     [
         ("#!/bin/bash -eu \n", ["/bin/bash", "-eu"]),
         ("#! /usr/bin/env -S python3 -u\n", ["/usr/bin/env", "-S python3 -u"]),
-        ("#!/bin/sh", ["/bin/sh"]),
+        ("#!/bin/sh\n", ["/bin/sh"]),
         ("echo\n", ["/bin/sh"]),
         ("#!\n", ["/bin/sh"]),
     ],

@@ -47,7 +47,7 @@ def _account(said: Mapping[str, str]) -> Native:
         task=int(task) if task.isdigit() else 1,
         id=f"{number}.{task}" if task.isdigit() else number,
         stage=Stage.OVER,
-        word=f"failed {said['failed']}" if failed else "finished",
+        word="failed " + re.sub(r"\s*:\s*", ": ", said["failed"]) if failed else "finished",
         node=said.get("hostname", ""),
         ending=_ending(failed, status, said),
         numbers=_numbers(status, said),

@@ -92,9 +92,9 @@ class _Kind(BatchBackend):
     dialect: ClassVar[type[Dialect]]
 
     @classmethod
-    def build(cls, directory: Path, options: Mapping[str, Any]) -> BatchBackend:
+    def build(cls, directory: Path, options: Mapping[str, Any], host: Host | None = None) -> BatchBackend:
         settings, dialect = site_options.parse(options, cls.dialect)
-        return cls(dialect, LocalHost(), os.fspath(directory), settings)
+        return cls(dialect, host or LocalHost(), os.fspath(directory), settings)
 
 
 class SlurmBackend(_Kind):

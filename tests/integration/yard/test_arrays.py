@@ -1,0 +1,108 @@
+"""Runs that come after the end of others, and arrays of which only so many run together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runyard import errors
+from runyard.model.spec import RunSpec
+from runyard.yard.views import RunFilter
+from tests.integration.yard.conftest import NOTHING, Driver, ended
+
+
+def submit_array(driver: Driver, count: int, limit: int | None = None, **fields: Any) -> list[int]:
+    array = {"first": 1, "last": count, "count": count, **({"limit": limit} if limit else {})}
+    specs = [
+        RunSpec.parse({"command": ["true"], "array": {"index": offset + 1, "offset": offset, **array}, **fields})
+        for offset in range(count)
+    ]
+    return [item.id for item in driver.yard.submit(driver.alice, specs).result()]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_run_may_come_after_any_end(driver: Driver, code: int) -> None:
+    [parent] = driver.submit()
+    [child] = driver.submit(after_any=[parent])
+    assert driver.yard.get_run(child)["detail"] == f"waits for run {parent}"
+    [claim] = driver.sync().claims
+    assert driver.take() == []
+    driver.sync(ended(claim, exit_code=code), free=NOTHING)
+    assert driver.take() == [child]
+
+
+def test_a_cancelled_run_has_ended_too(driver: Driver) -> None:
+    [parent] = driver.submit()
+    [child] = driver.submit(after_any=[parent])
+    driver.yard.cancel(driver.alice, [parent]).result()
+    assert driver.take() == [child]
+
+
+def test_both_kinds_together(driver: Driver) -> None:
+    good, bad = driver.submit(2)
+    [child] = driver.submit(after=[good], after_any=[bad, good])
+    first, second = driver.sync().claims
+    driver.sync(ended(second, exit_code=1), free=NOTHING)
+    assert driver.state(child) == ("queued", None)
+    driver.sync(ended(first), free=NOTHING)
+    assert driver.take() == [child]
+
+
+def test_after_runs_that_have_ended_already(driver: Driver) -> None:
+    [parent] = driver.submit()
+    driver.yard.cancel(driver.alice, [parent]).result()
+    [child] = driver.submit(after_any=[parent])
+    assert driver.take() == [child]
+    with pytest.raises(errors.InvalidInput, match="there is no run 999"):
+        driver.submit(after_any=[999])
+
+
+def test_a_retry_does_not_ask_how_those_ended(driver: Driver) -> None:
+    [parent] = driver.submit()
+    [child] = driver.submit(after_any=[parent])
+    driver.yard.cancel(driver.alice, [parent, child]).result()
+    outcome = driver.yard.retry(driver.alice, [child]).result()
+    assert not isinstance(outcome[child], errors.RunyardError)
+    assert driver.take() == [child]
+
+
+def test_tasks_have_consecutive_ids_and_tell_their_place(driver: Driver) -> None:
+    driver.submit()
+    ids = submit_array(driver, 3)
+    assert ids == [ids[0], ids[0] + 1, ids[0] + 2]
+    shown = [driver.yard.get_run(number)["array"] for number in ids]
+    assert [array["offset"] for array in shown] == [0, 1, 2]
+    assert driver.yard.list_runs(RunFilter(limit=1))[0]["array"] == shown[2]
+
+
+def test_only_so_many_tasks_run_together(driver: Driver) -> None:
+    ids = submit_array(driver, 5, limit=2)
+    running = {claim.key.run: claim for claim in driver.sync().claims}
+    assert sorted(running) == ids[:2]
+    assert driver.take() == [], "two slots are free, and the limit is reached"
+    driver.sync(ended(running[ids[1]], exit_code=1), free=NOTHING)
+    [third] = driver.sync().claims
+    assert third.key.run == ids[3], "the one that many places behind"
+    driver.yard.cancel(driver.alice, [ids[2]]).result()
+    assert driver.take() == [], "a task that was waiting has not held a place"
+    driver.sync(ended(running[ids[0]]), free=NOTHING)
+    assert driver.take() == [ids[4]]
+
+
+def test_a_limited_array_waits_for_others_first(driver: Driver) -> None:
+    [parent] = driver.submit()
+    ids = submit_array(driver, 3, limit=1, after=[parent])
+    [claim] = driver.sync().claims
+    assert driver.take() == []
+    driver.yard.cancel(driver.alice, [ids[0]]).result()
+    assert driver.take() == []
+    driver.sync(ended(claim), free=NOTHING)
+    assert driver.take() == [ids[1]]
+
+
+def test_a_place_in_an_array_that_is_not_there_holds_nothing_up(driver: Driver) -> None:
+    """Whoever hands in a task alone gets no claim on the run that happens to have the number before it."""
+    array = {"index": 5, "first": 1, "last": 9, "offset": 4, "count": 9, "limit": 2}
+    ids = driver.submit(array=array)
+    assert driver.take() == ids

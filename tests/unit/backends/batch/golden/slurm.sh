@@ -1,0 +1,22 @@
+#!/bin/sh
+# runyard, batch ry-1-1-7: a task finds its attempt's directory and becomes its runner.
+task=${SLURM_ARRAY_TASK_ID:-1}
+# sbatch was told what to take from the submitter's environment; an srun inside the job must not take it as said to it.
+unset SLURM_EXPORT_ENV
+batch='/scratch/my site/batches/ry-1-1-7'
+runner='/scratch/my site/runner-1'
+python=python3
+
+# The first argument is what the task's number lacks to the job's index: arrays of some sites are small.
+index=$((task + ${1:-0}))
+# manifest.json has a line for each job, so that a node can read it before it has found an interpreter.
+attempt=$(sed -n "s|^ *\"$index\": \"\(.*\)\",\{0,1\}\$|\1|p" "$batch/manifest.json")
+if [ -z "$attempt" ]; then
+    echo "runyard: job $index is not in $batch/manifest.json, as $(uname -n) sees it" >&2
+    exit 1
+fi
+if ! command -v "$python" >/dev/null 2>&1; then
+    echo "runyard: $(uname -n) has no interpreter $python; name one with: runyard site edit --python PATH" >&2
+    exit 127
+fi
+exec "$python" -I -S "$runner" run "$attempt"
