@@ -36,6 +36,7 @@ from runyard.model.states import AttemptState
 from runyard.model.wire import Claim, Hello, SyncResponse
 
 DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
+SITE_PAUSE_S = 5.0  # after the site could not be reached
 AFTER_CRASH_S = 1.0
 
 log = logging.getLogger(__name__)
@@ -235,8 +236,9 @@ class Agent:
         try:
             adopted = self._stager.recall(claims)
             self._watch.scan(adopted, with_bytes=False)
-        except Unreachable as error:  # without evidence nothing can be said: the yard hands them out again
-            self._talk.trouble(error)
+        except Unreachable as error:  # without evidence nothing can be said of them: the yard will name them again
+            log.warning("attempts cannot be taken up again yet: %s", error)
+            self._talk.begin_again(SITE_PAUSE_S)
             return
         self._watch.poll_soon()
         for attempt in adopted:

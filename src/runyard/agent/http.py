@@ -10,6 +10,7 @@ from pathlib import Path
 from runyard import errors
 from runyard.agent.link import Link
 from runyard.client.transport import Transport
+from runyard.model.site import AGENT, SiteSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 
 NEWS_WAIT_S = 20
@@ -23,6 +24,13 @@ class HttpLink:
     def __init__(self, url: str, token: str) -> None:
         self._transport = Transport(url, token)
         self._closed = threading.Event()
+
+    def describe(self, site: str) -> SiteSpec:
+        """How the yard describes the site; one that it does not know is the machine its agent runs on."""
+        try:
+            return SiteSpec.parse(self._transport.json("GET", "/agents/site", query={"site": site})["config"])
+        except errors.NotFound:
+            return SiteSpec(served_by=AGENT)
 
     def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
         answer = self._transport.json("POST", "/agents/hello", hello.to_json())

@@ -67,9 +67,13 @@ class Talk:
         """The yard could not be reached or could not do its part: say hello again, after a pause."""
         if self.incarnation is not None or self._pause == FIRST_PAUSE_S:
             log.warning("the yard does not answer as it should: %s", error)
-        self.incarnation = None
-        self._not_before = self._clock() + self._pause
+        self.begin_again(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
+
+    def begin_again(self, pause: float) -> None:
+        """Say hello once more, after so many seconds."""
+        self.incarnation = None
+        self._not_before = self._clock() + pause
 
     def speak(self) -> None:
         if self._in_flight or self.stale or self._clock() < self.due_at():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import click
 from runyard import errors, settings
 from runyard.cli import output
 from runyard.client import Client, locate
+from runyard.model.site import SiteSpec
 from runyard.model.spec import name_text
 
 
@@ -24,34 +27,38 @@ from runyard.model.spec import name_text
 def command(site: str, directory: str | None, url: str | None, token: str | None) -> None:
     """Serve a site from this machine.
 
-    It asks the yard for runs and executes them here, until Ctrl-C; what runs then goes on, and is found again at the
-    next start. The yard's admin makes the token: runyard token create NAME --role agent --site SITE
+    It asks the yard for runs and has them executed as the site is described: on this machine, or by the scheduler of
+    the cluster whose login node this is. It stops with Ctrl-C; what runs then goes on, and is found again at the next
+    start. The yard's admin makes the token: runyard token create NAME --role agent --site SITE
     """
     loaded = settings.load()
     if name_text(site, "--site") == "local":
         raise errors.InvalidInput("the site 'local' is served by the yard itself", "choose another name")
-    place = Path(directory).expanduser().absolute() if directory else loaded.site_dir(site)
     target = locate.Finder.build(url, token, None, False, output.remark).find()
     Client(target.url, target.token).health()  # a wrong address or token is told now, not in a log
-    _serve(loaded, site, place, target)
+    _serve(loaded, site, directory, target)
 
 
-def _serve(loaded: settings.Settings, site: str, directory: Path, target: locate.Target) -> None:
-    from runyard.agent.agent import Agent
+def _serve(loaded: settings.Settings, site: str, directory: str | None, target: locate.Target) -> None:
+    from runyard.agent import sites
     from runyard.agent.http import HttpLink
-    from runyard.backends import capacity, registry
     from runyard.cli import daemon
 
     daemon.log_to_stderr(loaded.log_level)
-    backend = registry.load("local").build(directory, {"python": loaded.python})
-    total = capacity.of_this_machine(loaded.cpus, loaded.memory, loaded.gpus)
-    agent = Agent(HttpLink(target.url, target.token), backend, directory, site, total)
-    output.remark(f"agent {agent.name} serves {site} of {target.url} with {total.describe()}; Ctrl-C stops it")
+    link = HttpLink(target.url, target.token)
+    agent = sites.build(link, site, _at(link.describe(site), directory), loaded)
+    output.remark(f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it")
     with contextlib.closing(agent), _stopped_by_signals() as stop:
         agent.run_forever(stop)
     if agent.stale:
         raise errors.Stale("another agent with this directory has taken over", "each agent needs a --dir of its own")
     output.remark("the agent has stopped; its runs go on")
+
+
+def _at(described: SiteSpec, directory: str | None) -> SiteSpec:
+    if directory is None:
+        return described
+    return dataclasses.replace(described, dir=os.fspath(Path(directory).expanduser().absolute()))
 
 
 @contextlib.contextmanager

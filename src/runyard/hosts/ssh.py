@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ class SshHost:
         self, logins: Sequence[str], spool: Path, *, python: str = "python3", config: str | None = None
     ) -> None:
         """`spool`: a directory on this machine for files on their way; `config`: instead of ~/.ssh/config."""
-        self._logins = Logins(logins, config)
+        self._logins = Logins(logins, os.path.expanduser(config) if config else None)
         self._spool = Spool(spool)
         self._python = python
         self.command_line = f'{quoted(python)} {far.OPTIONS} -c "{far.BOOT}"'

@@ -50,6 +50,11 @@ class UserHost(LocalHost):
             if self._lab.directory in path.parents:
                 self._lab.user.own(path)
 
+    def install(self, target: str, files: Mapping[str, bytes]) -> None:
+        super().install(target, files)
+        for path in (Path(target), *Path(target).iterdir()):
+            self._lab.user.own(path)
+
     def programs(self) -> list[str]:
         """The scheduler's programs that were run, in order."""
         words = (word for command in self.commands for word in command)

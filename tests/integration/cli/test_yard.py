@@ -230,7 +230,7 @@ def test_a_login_node_does_not_train_by_accident(fresh: Yard, tmp_path: Path) ->
 
 def test_a_home_on_a_network_file_system_is_refused(fresh: Yard) -> None:
     fresh.env["RUNYARD_NETWORK_HOME"] = "yes"
-    for words in (("up",), ("up", "-d"), ("submit", "--", "true")):
+    for words in (("up",), ("up", "-d")):
         done = fresh.cli(*words)
         assert done.returncode in (1, 2, 205)
         assert "network file system" in done.stderr

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from runyard.hosts.ssh import SshHost
+from tests.integration.hosts.remote_site import RemoteSite
+from tests.labs.cluster import Cluster
 from tests.labs.sshd import SshLab
 
 
@@ -51,3 +53,15 @@ def make_host(lab: SshLab, config: Path, spool: Path) -> Callable[..., SshHost]:
 @pytest.fixture
 def host(make_host: Callable[..., SshHost]) -> SshHost:
     return make_host()
+
+
+@pytest.fixture
+def reach(
+    ssh_lab: Callable[..., SshLab], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Cluster, str], RemoteSite]:
+    """A site on this cluster, through two login nodes of it."""
+
+    def make(cluster: Cluster, kind: str) -> RemoteSite:
+        return RemoteSite(cluster, kind, ssh_lab(env=cluster.env), tmp_path_factory.mktemp("spool"))
+
+    return make

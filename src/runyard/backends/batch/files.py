@@ -60,7 +60,7 @@ class Files:
     def install_runner(self) -> None:
         """Raises OSError."""
         if not self._has_runner:
-            self._host.put(self.runner_directory, runner.files())
+            self._host.install(self.runner_directory, runner.files())
             self._has_runner = True
 
     def enter(

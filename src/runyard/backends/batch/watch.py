@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from runyard.backends.base import Job, Presence, Sighting, Stop
 from runyard.backends.batch.dialect import Native, Stage, Unanswered
@@ -20,12 +20,6 @@ LONGEST_PAUSE_S = 60.0
 RECENT_S = 2.0  # a look this old still counts as one made now
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sent:
-    at: float
-    native_job: str
 
 
 class Pace:
@@ -59,7 +53,7 @@ class Watch:
         self._pace, self._clock, self._discard = pace, clock, discard
         self._queue = Register.of(())  # as it was at the last look
         self._looked_at = float("-inf")
-        self._sent: dict[Identity, Sent] = {}  # acknowledged since the last look
+        self._sent: dict[Identity, str] = {}  # what was acknowledged since then, and in which native job
         self._sightings: dict[AttemptKey, Sighting] = {}
         self._trouble = ""
 
@@ -98,7 +92,7 @@ class Watch:
     def note_sent(self, jobs: Iterable[Job], native_job: str) -> None:
         """The scheduler has acknowledged these."""
         for job in jobs:
-            self._sent[_identity(job)] = Sent(at=self._clock(), native_job=native_job)
+            self._sent[_identity(job)] = native_job
             self._sightings.pop(job.key, None)
 
     def note(self, job: Job, sighting: Sighting) -> None:
@@ -116,7 +110,7 @@ class Watch:
     @property
     def busy_jobs(self) -> int:
         """The same in native jobs, an array being one."""
-        return self._queue.busy_jobs + len({sent.native_job for sent in self._sent.values()})
+        return self._queue.busy_jobs + len(set(self._sent.values()))
 
     # --- judging ------------------------------------------------------------------------------------------------
 
@@ -126,16 +120,14 @@ class Watch:
         self._queue, self._looked_at = Register.of(self._scheduler.queue()), begun_at
         self._pace.answered(begun_at)
         self._trouble = ""
-        self._sent = {identity: sent for identity, sent in self._sent.items() if sent.at >= begun_at}
+        self._sent.clear()
 
     def _judge(self, jobs: Sequence[Job]) -> None:
         queued = {job.key: self._queue.about(job) for job in jobs}
-        in_hand = [job for job in jobs if not needs_trace(queued[job.key])]
-        # One that was handed over while the queue was read is not missing.
-        rest = [job for job in jobs if needs_trace(queued[job.key]) and _identity(job) not in self._sent]
-        for job in in_hand:
-            self.note(job, self._court.judge(Evidence(natives=queued[job.key])))
-        self._judge_by_traces(rest, queued)
+        for job in jobs:
+            if not needs_trace(queued[job.key]):
+                self.note(job, self._court.judge(Evidence(natives=queued[job.key])))
+        self._judge_by_traces([job for job in jobs if needs_trace(queued[job.key])], queued)
         self._give_up([job for job in jobs if self._is_gone(job)], queued)
 
     def _judge_by_traces(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:

@@ -58,10 +58,21 @@ def _says_something(response: SyncResponse) -> bool:
     return bool(response.claims or response.stops or response.settled)
 
 
-async def news(call: Call) -> Response:
-    site, seen = call["site"], call["seen"]
+async def describe_site(call: Call) -> Response:
+    site = _own_site(call)
+    shown = await call.service.read(call.service.yard.site, site)
+    return answer({"name": site, "config": shown["config"]})
+
+
+def _own_site(call: Call) -> str:
+    site = str(call["site"])
     if call.caller.role == Role.AGENT and call.caller.site != site:
         raise errors.Forbidden(f"your token serves site {call.caller.site!r}, not {site!r}")
+    return site
+
+
+async def news(call: Call) -> Response:
+    site, seen = _own_site(call), call["seen"]
     with call.service.listening(f"site:{site}") as bell:
         number = call.service.news.number(site)
         told = seen is not None and seen != number
@@ -97,6 +108,12 @@ ROUTES = (
         summary="One round: what happened, and what there is to do", body=Body(schema=ref("SyncRequest")),
         parameters=(query("wait", {**WAIT, "default": 0}, "Seconds to wait when there is nothing to do"),),
         answers=(Answer(description="What to do", schema=ref("SyncResponse")),), errors=(409,),
+    ),
+    Route(
+        method="GET", path="/agents/site", handler=describe_site, access=Access.AGENT,
+        summary="How the site that an agent serves is described", parameters=(SITE,),
+        answers=(Answer(description="The site", schema=record({"name": NAME, "config": ref("SiteSpec")})),),
+        errors=(404,),
     ),
     Route(
         method="GET", path="/agents/news", handler=news, access=Access.AGENT,
