@@ -172,6 +172,7 @@ KNOWN = {
         Component(name="sshd", find=_sshd),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
         Component(name="GNU parallel", find=_parallel),
+        Component(name="chromium", find=lambda: _number(_answer("chromium", "--version"))),
         Component(name="nvidia gpu", find=_nvml, everywhere=False),
         *map(_python, OLD_PYTHONS),
     )

@@ -22,7 +22,7 @@ def submit(job: Job, source: Script | None, here: Here) -> list[Run]:
     found = slips.in_script(source, here) if source is not None else []
     job.notices += [*found, *slips.in_job(job)]
     old_tools.tell(job.notices)
-    return client.submit_many(translate.make_specs(job, parents, machine.host_id()))
+    return client.submit_many(translate.make_specs(job, parents, machine.host_id(), here.home))
 
 
 def answer(job: Job, runs: list[Run], given: Given, *, terse: bool, quiet: bool = False) -> None:

@@ -19,7 +19,7 @@ from runyard.hosts.local import listing
 from runyard.hosts.logins import Login, Logins
 from runyard.hosts.spool import Spool
 
-PATIENCE_S = 60.0  # without any progress
+PATIENCE_S = 30.0  # without any sign that the work goes on
 TRANSFER_S = 15.0  # beyond a command's own time-out, which is enforced over there
 
 

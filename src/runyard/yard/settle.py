@@ -173,8 +173,9 @@ def finish_run(connection: Connection, now: float, run: AnyRow, ending: Ending, 
 
 def _tell_children(connection: Connection, now: float, parent: int, state: RunState) -> list[int]:
     moved: list[int] = []
-    for child in runs.get_many(connection, runs.children(connection, parent)):
-        if child.state != RunState.QUEUED or child.blocked == 0:
+    for child_id in runs.children(connection, parent):
+        child = runs.get(connection, child_id)  # anew: the end of one child may have changed another
+        if child is None or child.state != RunState.QUEUED or child.blocked == 0:
             continue
         if state == RunState.SUCCEEDED or submit.may_fail(child, parent):
             _let_pass(connection, child, parent)

@@ -133,7 +133,7 @@ def test_limits_of_slurm_are_met_by_feeding(slurm_lab: GetSlurm) -> None:
     assert backend.submit(batch_of(*jobs)) == []
     assert backend.room() == 0
     held = backend.poll(jobs)[jobs[-1].key]
-    assert (held.presence, "waits for room in Slurm" in held.text) == (Presence.PENDING, True)
+    assert (held.presence, "not handed to Slurm yet" in held.text) == (Presence.PENDING, True)
     until(lambda: backend.poll(jobs) and recorded(*jobs), "all exit records", 150)
     assert [times(job) for job in jobs] == ["once\n"] * 11
     until(lambda: all(seen.presence is Presence.GONE for seen in backend.poll(jobs).values()), "all gone")

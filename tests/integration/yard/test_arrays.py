@@ -49,6 +49,19 @@ def test_both_kinds_together(driver: Driver) -> None:
     assert driver.take() == [child]
 
 
+def test_a_run_is_told_of_each_end_once(driver: Driver) -> None:
+    """The end of the first ends the second, and the third waits for both."""
+    [first] = driver.submit()
+    [second] = driver.submit(after=[first])
+    [third] = driver.submit(after_any=[first, second])
+    [fourth] = driver.submit(after=[first, second])
+    [claim] = driver.sync().claims
+    driver.sync(ended(claim, exit_code=1), free=NOTHING)
+    assert driver.state(second) == driver.state(fourth) == ("failed", "dependency")
+    assert driver.kinds(fourth).count("failed") == 1
+    assert driver.take() == [third]
+
+
 def test_after_runs_that_have_ended_already(driver: Driver) -> None:
     [parent] = driver.submit()
     driver.yard.cancel(driver.alice, [parent]).result()

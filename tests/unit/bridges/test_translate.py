@@ -22,7 +22,7 @@ MSC = {"name": "msc", "kind": "gridengine"}
 def specs(job: Job, *sites: dict[str, str], after: list[dict[str, list[int]]] | None = None) -> list[dict[str, Any]]:
     translate.place(job, sites or [LOCAL])
     tasks = len(job.tasks.indexes) if job.tasks else 1
-    made = translate.make_specs(job, after or [{}] * tasks, "host")
+    made = translate.make_specs(job, after or [{}] * tasks, "host", "/home/ann")
     for spec in made:
         RunSpec.parse(spec)
     return made
@@ -177,5 +177,5 @@ def test_variables_travel_by_what_they_are_for(here: Here) -> None:
     job = slurm_job(here)
     job.carried = Carried(env={"LR": "1"}, origin={"PATH": "/opt"})
     [spec] = specs(job)
-    assert spec["origin"] == {"host": "host", "env": {"PATH": "/opt"}}
+    assert spec["origin"] == {"host": "host", "env": {"HOME": "/home/ann", "PATH": "/opt"}}
     assert spec["env"] == {"LR": "1", **job.variables}

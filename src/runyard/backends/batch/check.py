@@ -56,7 +56,10 @@ class _Bench:
 
     def commands(self) -> Check:
         dialect = self.scheduler.dialect
-        missing = [name for name in dialect.commands if self.scheduler.run([name, "--help"]).code == 127]
+        tried = {name: self.scheduler.run([name, "--help"]) for name in dialect.commands}
+        missing = [name for name, result in tried.items() if result.code == 127]
+        if all(result.code is None for result in tried.values()):  # the way there is at fault, and says how
+            return Check(name="commands", ok=False, text=first_line(next(iter(tried.values())).stderr))
         if missing:
             fix = "run the agent where they are, or name their directory with --option bin=DIRECTORY"
             return Check(name="commands", ok=False, text=f"there is no {', no '.join(missing)} here", fix=fix)

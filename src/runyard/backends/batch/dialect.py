@@ -50,6 +50,10 @@ class Native:
     numbers: str = ""  # exit code, times, memory: what there is to say about the end
 
     @property
+    def is_over(self) -> bool:
+        return self.stage is Stage.OVER
+
+    @property
     def job(self) -> str:
         """The id of the job or of the whole array."""
         return re.split(r"[_.]", self.id)[0]

@@ -59,7 +59,7 @@ class Court:
 
     def judge(self, evidence: Evidence) -> Sighting:
         native = foremost(evidence.natives)
-        if native is None or native.stage is Stage.OVER:
+        if native is None or native.is_over:
             native = evidence.account or native  # accounts know more about an end
         if native is None:
             return self._unheard_of(evidence.trace, evidence.array_is_known)
@@ -149,7 +149,7 @@ def foremost(natives: Sequence[Native]) -> Native | None:
 def needs_trace(natives: Sequence[Native]) -> bool:
     """Whether the directory has a say: not while the scheduler has the job in its hands."""
     native = foremost(natives)
-    return native is None or native.stage is Stage.OVER or native.node_is_silent
+    return native is None or native.is_over or native.node_is_silent
 
 
 def _seen(presence: Presence, native: Native, text: str, ending: Ending | None = None) -> Sighting:

@@ -69,7 +69,7 @@ class BatchBackend(Backend, Queueing):
             return held.text
         seen = self._watch.look([job])[job.key]
         try:
-            told = self._scheduler.explain(self._watch.natives([job])[:1])
+            told = self._scheduler.explain(self._watch.natives([job])[job.key][:1])
         except Unanswered:
             told = {}
         return next(iter(told.values()), seen.text) or f"it is {seen.presence} in {self._scheduler.dialect.title}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runyard.backends.base import Job
 from runyard.backends.batch import naming
-from runyard.backends.batch.dialect import Native, Stage
+from runyard.backends.batch.dialect import Native
 from runyard.backends.batch.naming import Identity
 
 
@@ -28,7 +28,7 @@ class Register:
             identity = naming.identity(native.name, native.task)
             found.setdefault(identity, []).append(native)
             arrays.add((identity[0], native.job))
-            if native.stage is not Stage.OVER:
+            if not native.is_over:
                 busy.append(native.job)
         return cls(natives=found, arrays=frozenset(arrays), busy_tasks=len(busy), busy_jobs=len(set(busy)))
 

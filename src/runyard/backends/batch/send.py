@@ -57,7 +57,8 @@ class Sender:
 
     def feed(self) -> None:
         """Hand over what was held back, as far as there is room now."""
-        if not self._held or not self._has_room() or self._clock() < self._fed_at + self._settings.poll_interval:
+        early = self._clock() < self._fed_at + self._settings.poll_interval
+        if not self._held or early or not self._has_room():
             return
         self._fed_at = self._clock()
         held, self._held = self._held, {}
@@ -73,7 +74,7 @@ class Sender:
     def held(self, key: AttemptKey) -> Sighting | None:
         if key not in self._held:
             return None
-        told = f"waits for room in {self._scheduler.dialect.title}: {self._held_because}"
+        told = f"not handed to {self._scheduler.dialect.title} yet: {self._held_because}"
         return Sighting(presence=Presence.PENDING, text=told)
 
     def drop(self, keys: Iterable[AttemptKey]) -> None:
@@ -119,7 +120,7 @@ class Sender:
         while todo:
             first, rest = todo[0].split(max(1, min(self._free_tasks(), self._bite)))
             answer = self._ask_for(batch, first)
-            if answer.reply is Reply.LIMITED and len(first.tasks) > 1:
+            if answer.reply is Reply.LIMITED and len(first.tasks) > 1 and self._has_room():
                 self._bite = len(first.tasks) // 2
                 continue
             if answer.reply is Reply.LIMITED:
@@ -131,7 +132,10 @@ class Sender:
 
     def _ask_for(self, batch: Batch, piece: Piece) -> Answer:
         if not self._has_room():
-            return Answer(reply=Reply.LIMITED, text=f"{self._watch.busy_tasks} jobs are there already")
+            told = (
+                "it does not answer" if self._watch.in_trouble else f"{self._watch.busy_tasks} jobs are there already"
+            )
+            return Answer(reply=Reply.LIMITED, text=told)
         answer = self._scheduler.submit(self._order(batch, piece))
         if answer.reply is Reply.ACCEPTED:
             self._bite *= 2
@@ -144,6 +148,7 @@ class Sender:
         if answer.reply is Reply.UNSURE:
             log.warning("whether %s took %d jobs of %s is unknown: %s", title, len(members), batch.name, answer.text)
             self._watch.forget(job.key for job in members)
+            self._watch.doubt(answer.text)
             return []
         self._watch.note_sent(members, answer.id)
         self._acknowledge(batch.name, answer.id, members)
@@ -188,6 +193,8 @@ class Sender:
         return self._facts or Facts()
 
     def _has_room(self) -> bool:
+        if self._watch.in_trouble:
+            return False
         most_jobs = (self._facts or Facts()).job_limit
         return self._free_tasks() > 0 and (most_jobs is None or self._watch.busy_jobs < most_jobs)
 

@@ -51,7 +51,7 @@ class Stopper:
             return
         self._ordered_at.update((job.key, now) for job in due)
         try:
-            natives = {job.key: watch.natives([job]) for job in due}
+            natives = watch.natives(due)
         except Unanswered:
             return
         for key, found in natives.items():

@@ -40,8 +40,8 @@ class Pace:
         self._next_at = now + max(self._interval, SHARE * (now - begun_at))
 
     def failed(self) -> None:
-        self.failures += 1
         self._next_at = self._clock() + min(LONGEST_PAUSE_S, max(self._interval, 1.0) * 2**self.failures)
+        self.failures += 1
 
 
 class Watch:
@@ -60,14 +60,18 @@ class Watch:
     def sight(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
         """What is known of each; asks only when it is time to, or when there is one of which nothing is known."""
         unsettled = [job for job in jobs if not self._is_gone(job)]
-        if unsettled and (self._pace.is_due or (not self._pace.failures and self._strangers(unsettled))):
+        if unsettled and (self._pace.is_due or (not self.in_trouble and self._strangers(unsettled))):
+            begun_at = self._clock()
             self.look(unsettled)
+            if not self.in_trouble:
+                self._pace.answered(begun_at)
             self._sightings = {job.key: self._sightings[job.key] for job in jobs if job.key in self._sightings}
         return {job.key: self._tell(job) for job in jobs}
 
     def look(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
         """Judge these anew. What was never handed over is told without a question to the scheduler."""
         try:
+            self._refuse_in_trouble()
             traces = self._files.look(self._strangers(jobs))
             told = {
                 key: self._court.judge(Evidence(trace=trace)) for key, trace in traces.items() if trace.is_untouched
@@ -78,16 +82,33 @@ class Watch:
                 self._read_queue()
                 self._judge(handed_over)
         except Unanswered as error:
-            self._pace.failed()
-            self._note_trouble(str(error))
+            self.doubt(str(error))
         return {job.key: self._tell(job) for job in jobs}
 
-    def natives(self, jobs: Iterable[Job]) -> list[Native]:
-        """Those of these jobs that are in the queue now, and not over. Raises Unanswered."""
-        if self._sent or self._clock() > self._looked_at + RECENT_S:
-            self._read_queue()
-        found = [native for job in jobs for native in self._queue.about(job)]
-        return [native for native in found if native.stage is not Stage.OVER]
+    def natives(self, jobs: Iterable[Job]) -> dict[AttemptKey, list[Native]]:
+        """What is in the queue now of these jobs, and not over. Raises Unanswered."""
+        try:
+            self._refuse_in_trouble()
+            if self._sent or self._clock() > self._looked_at + RECENT_S:
+                self._read_queue()
+        except Unanswered as error:
+            self.doubt(str(error))
+            raise
+        return {job.key: [native for native in self._queue.about(job) if not native.is_over] for job in jobs}
+
+    def doubt(self, text: str) -> None:
+        """The scheduler did not answer: nothing is known until it does, and it is left alone for a while."""
+        if self.in_trouble:
+            return
+        if not self._trouble:
+            log.warning("%s does not answer: %s", self._scheduler.dialect.title, text)
+        self._trouble = f"{self._scheduler.dialect.title} does not answer: {text}"
+        self._pace.failed()
+
+    @property
+    def in_trouble(self) -> bool:
+        """It did not answer, and it is too early to ask again."""
+        return self._pace.failures > 0 and not self._pace.is_due
 
     def note_sent(self, jobs: Iterable[Job], native_job: str) -> None:
         """The scheduler has acknowledged these."""
@@ -118,9 +139,12 @@ class Watch:
         """Raises Unanswered."""
         begun_at = self._clock()
         self._queue, self._looked_at = Register.of(self._scheduler.queue()), begun_at
-        self._pace.answered(begun_at)
-        self._trouble = ""
+        self._trouble, self._pace.failures = "", 0
         self._sent.clear()
+
+    def _refuse_in_trouble(self) -> None:
+        if self.in_trouble:
+            raise Unanswered(self._trouble)
 
     def _judge(self, jobs: Sequence[Job]) -> None:
         queued = {job.key: self._queue.about(job) for job in jobs}
@@ -137,13 +161,13 @@ class Watch:
         try:
             traces = self._files.look(jobs)
         except Unanswered as error:
-            self._doubt(jobs, error)
+            self._leave_open(jobs, error)
             return
         try:
             unrecorded = [traces[job.key] for job in jobs if not traces[job.key].recorded]
             accounts = self._scheduler.accounts({name for trace in unrecorded for name in trace.names})
         except Unanswered as error:
-            self._doubt([job for job in jobs if not queued[job.key]], error)
+            self._leave_open([job for job in jobs if not queued[job.key]], error)
             accounts, jobs = [], [job for job in jobs if queued[job.key]]
         told = Register.of(accounts)
         for job in jobs:
@@ -153,7 +177,7 @@ class Watch:
             evidence = Evidence(natives=queued[job.key], account=account, trace=trace, array_is_known=known)
             self.note(job, self._court.judge(evidence))
 
-    def _doubt(self, jobs: Iterable[Job], error: Unanswered) -> None:
+    def _leave_open(self, jobs: Iterable[Job], error: Unanswered) -> None:
         for job in jobs:
             self.note(job, Sighting(presence=Presence.UNKNOWN, text=f"nothing is certain: {error}"))
 
@@ -190,16 +214,10 @@ class Watch:
             return Sighting(presence=Presence.PENDING, text=f"handed to {self._scheduler.dialect.title}")
         return Sighting(presence=Presence.UNKNOWN, text=self._trouble or "nothing is known of it yet")
 
-    def _note_trouble(self, text: str) -> None:
-        told = f"{self._scheduler.dialect.title} does not answer: {text}"
-        if not self._trouble:
-            log.warning("%s", told)
-        self._trouble = told
-
 
 def _still_there(natives: Sequence[Native]) -> Native | None:
     native = foremost(natives)
-    return native if native is not None and native.stage is not Stage.OVER else None
+    return native if native is not None and not native.is_over else None
 
 
 def _identity(job: Job) -> Identity:

@@ -105,9 +105,10 @@ def needed_program(text: str) -> str | None:
     return None
 
 
-def make_specs(job: Job, after: Sequence[Mapping[str, list[int]]], host: str) -> list[dict[str, Any]]:
-    """`after` has for each task the ids of the runs that it comes after: `after` and `after_any`."""
-    common = _common(job, host)
+def make_specs(job: Job, after: Sequence[Mapping[str, list[int]]], host: str, home: str) -> list[dict[str, Any]]:
+    """`after` has for each task the ids of the runs that it comes after: `after` and `after_any`. `host` and `home` are
+    the submitter's; no tool leaves a job without a home."""
+    common = _common(job, host, home)
     arrays: Sequence[dict[str, Any] | None] = job.tasks.mappings() if job.tasks else [None]
     return [
         {**common, **_files(job, array), **({"array": array} if array else {}), **parents}
@@ -115,7 +116,7 @@ def make_specs(job: Job, after: Sequence[Mapping[str, list[int]]], host: str) ->
     ]
 
 
-def _common(job: Job, host: str) -> dict[str, Any]:
+def _common(job: Job, host: str, home: str) -> dict[str, Any]:
     optional = {
         "script": job.script, "site": job.site, "project": job.project, "priority": job.priority, "stop": job.stop,
         "retry": {"max": job.retry} if job.retry else None, "options": job.native or None,
@@ -126,7 +127,7 @@ def _common(job: Job, host: str) -> dict[str, Any]:
         "cwd": job.cwd,
         "dialect": job.dialect,
         "env": {**job.carried.env, **_variables(job)},
-        "origin": {"host": host, "env": job.carried.origin},
+        "origin": {"host": host, "env": {"HOME": home, **job.carried.origin}},
         "resources": _resources(job),
         **{name: value for name, value in optional.items() if value is not None},
     }

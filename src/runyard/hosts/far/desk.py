@@ -5,7 +5,7 @@ import os
 import struct
 import sys
 import time
-from typing import Any, BinaryIO, Dict, List, Tuple
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Tuple, TypeVar
 
 from . import commands, files, outputs, scanning
 
@@ -16,6 +16,7 @@ DOCUMENT, DATA, PROBLEM, BEAT, END = b"J", b"D", b"P", b".", b"Z"
 BEAT_S = 1.0  # long work says so often that it goes on
 
 Json = Dict[str, Any]
+T = TypeVar("T")
 
 
 class Desk:
@@ -43,13 +44,13 @@ class Desk:
 
     def do_put(self, request: Json) -> None:
         root, directories = files.encode(request["root"]), map(files.encode, request["directories"])
-        files.put(root, self._files(request), directories)
+        files.put(root, self._beating(self._files(request)), self._beating(directories))
 
     def do_install(self, request: Json) -> None:
         files.install(files.encode(request["target"]), dict(self._files(request)))
 
     def do_fetch(self, request: Json) -> None:
-        for path in request["paths"]:
+        for path in self._beating(request["paths"]):
             try:
                 data = files.fetch(files.encode(path))
             except OSError as error:
@@ -59,11 +60,12 @@ class Desk:
                 self._send(DATA, data)
 
     def do_filled(self, request: Json) -> None:
-        self._tell([path for path in request["directories"] if files.has_entries(files.encode(path))])
+        asked = self._beating(request["directories"])
+        self._tell([path for path in asked if files.has_entries(files.encode(path))])
 
     def do_scan(self, request: Json) -> None:
-        root = files.encode(request["root"])
-        for found, pieces in scanning.scan(root, request["known"], request["chunk"], request["budget"]):
+        root, known = files.encode(request["root"]), self._beating(request["known"])
+        for found, pieces in scanning.scan(root, known, request["chunk"], request["budget"]):
             self._tell(found)
             for piece in pieces:
                 self._send(DATA, piece)
@@ -97,6 +99,11 @@ class Desk:
 
     def _send(self, kind: bytes, payload: bytes) -> None:
         self._outgoing.write(HEAD.pack(kind, len(payload)) + payload)
+
+    def _beating(self, items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            self._beat()
+            yield item
 
     def _beat(self) -> None:
         now = time.monotonic()

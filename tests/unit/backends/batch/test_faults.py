@@ -61,7 +61,7 @@ def test_a_scheduler_that_does_not_answer_is_asked_less_and_less_often(cluster: 
         backend.poll([job])
         asked.append(len(cluster.calls("squeue")))
         cluster.clock.advance(1)
-    assert asked[-1] == 3 + 3, "at 0, 20 and 60 seconds, then every minute"
+    assert asked[-1] == 4 + 3, "at 0, 10, 30 and 70 seconds, then every minute"
     cluster.says("squeue", line(job, "RUNNING"))
     cluster.clock.advance(60)
     assert sight(backend, job).presence is Presence.ALIVE
@@ -102,24 +102,24 @@ def test_a_submit_of_unknown_fate_is_repeated_only_when_it_is_proven_absent(clus
     cluster.says("sbatch", hangs=True)
     backend.submit(batch_of(job))
     cluster.says("sbatch", "12\n")
-    assert backend.submit(batch_of(job)) == []
-    assert len(cluster.calls("sbatch")) == 1, "it may be on its way"
+
+    def submits_after_another() -> int:
+        cluster.clock.advance(61)
+        assert backend.submit(batch_of(job)) == []
+        return len(cluster.calls("sbatch"))
+
+    assert submits_after_another() == 1, "it may be on its way"
     cluster.age(job, 60)
     cluster.says("squeue", err="down", code=1)
-    backend.submit(batch_of(job))
-    assert len(cluster.calls("sbatch")) == 1, "nobody could say"
+    assert submits_after_another() == 1, "nobody could say"
     cluster.says("squeue")
     cluster.says("sacct", err="sacct: error: Problem talking to the database", code=1)
-    backend.submit(batch_of(job))
-    assert len(cluster.calls("sbatch")) == 1, "the accounts could not say"
+    assert submits_after_another() == 1, "the accounts could not say"
     cluster.says("sacct")
     Path(job.directory, "started").mkdir()
-    backend.submit(batch_of(job))
-    assert len(cluster.calls("sbatch")) == 1, "it has begun"
+    assert submits_after_another() == 1, "it has begun"
     Path(job.directory, "started").rmdir()
-    cluster.age(job, 60)
-    backend.submit(batch_of(job))
-    assert len(cluster.calls("sbatch")) == 2
+    assert submits_after_another() == 2
 
 
 def test_accounts_that_do_not_answer_leave_only_the_missing_unknown(cluster: FakeCluster) -> None:
@@ -161,7 +161,7 @@ def test_a_full_queue_is_tried_with_less_and_waited_for(cluster: FakeCluster) ->
     assert arrays == ["1-8", "1-4", "1-2"]
     assert "--array" not in cluster.calls("sbatch")[-1], "and then a single one"
     seen = sight(backend, jobs[0])
-    assert seen.text == "waits for room in Slurm: AssocMaxSubmitJobLimit"
+    assert seen.text == "not handed to Slurm yet: AssocMaxSubmitJobLimit"
     assert (seen.presence, backend.room()) == (Presence.PENDING, 0)
     backend.poll(jobs)
     assert len(cluster.calls("sbatch")) == 4, "not before the next look"
@@ -270,6 +270,19 @@ def test_a_directory_that_cannot_be_written_is_no_reason_to_give_up(cluster: Fak
     [refusal] = cluster.backend(python="/no/python").submit(batch_of(job))
     assert "/no/python" in refusal.text
     assert cluster.calls("sbatch") == []
+
+
+def test_while_the_scheduler_does_not_answer_nothing_is_handed_to_it(cluster: FakeCluster) -> None:
+    first, second, backend = cluster.job(), cluster.job(), cluster.backend()
+    cluster.says("sbatch", hangs=True)
+    backend.submit(batch_of(first))
+    assert backend.submit(batch_of(second)) == []
+    assert len(cluster.calls("sbatch")) == 1
+    assert sight(backend, second).text == "not handed to Slurm yet: it does not answer"
+    cluster.says("sbatch", "12\n")
+    cluster.clock.advance(11)
+    backend.poll([first, second])
+    assert len(cluster.calls("sbatch")) == 2
 
 
 def test_programs_that_are_missing(cluster: FakeCluster) -> None:
