@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "yard": _BASE | _STORAGE,
     "server": _BASE | _STORAGE | {"yard"},
     "client": _BASE,
+    "bridges": _BASE,
     "backends": _BASE | {"hosts", "runner"},
     "agent": _BASE | {"hosts", "backends", "client", "runner"},
     "runner": set(),

@@ -55,12 +55,13 @@ class Scheduler:
         return self.dialect.parse_explain(self.run(self.dialect.explain_command(natives))) if natives else {}
 
     def facts(self) -> Facts | None:
-        """As much as is answered; None when nothing is."""
+        """As much as is answered; None when the first question is not."""
         try:
-            results = [self.run(command) for command in self.dialect.fact_commands(self.user())]
+            first, *others = self.dialect.fact_commands(self.user())
         except Unanswered:
             return None
-        return self.dialect.parse_facts(results) if results[0].ok else None
+        told = self.run(first)
+        return self.dialect.parse_facts([told, *map(self.run, others)]) if told.ok else None
 
     def user(self) -> str:
         """Who we are on the host. Raises Unanswered."""

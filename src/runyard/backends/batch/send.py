@@ -19,6 +19,7 @@ from runyard.backends.batch.watch import Watch
 from runyard.model.wire import AttemptKey
 
 FACTS_FOR_S = 3600.0
+NO_FACTS_FOR_S = 60.0
 NO_LIMIT = 1 << 30
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,8 @@ class Sender:
     ) -> None:
         self._scheduler, self._files, self._watch = scheduler, files, watch
         self._settings, self._clock = settings, clock
-        self._facts: Facts | None = None
-        self._facts_at = float("-inf")
+        self._facts = Facts()
+        self._ask_facts_at = float("-inf")
         self._held: dict[AttemptKey, tuple[Batch, Job]] = {}  # what waits for room, in order
         self._held_because = ""
         self._fed_at = float("-inf")
@@ -188,18 +189,21 @@ class Sender:
     # --- limits -------------------------------------------------------------------------------------------------
 
     def _known_facts(self) -> Facts:
-        if self._facts is None or self._clock() > self._facts_at + FACTS_FOR_S:
-            self._facts, self._facts_at = self._scheduler.facts() or self._facts, self._clock()
-        return self._facts or Facts()
+        """The configuration of a cluster changes rarely; one that does not tell is not asked with every batch."""
+        if self._clock() >= self._ask_facts_at and not self._watch.in_trouble:
+            found = self._scheduler.facts()
+            self._facts = found or self._facts
+            self._ask_facts_at = self._clock() + (FACTS_FOR_S if found else NO_FACTS_FOR_S)
+        return self._facts
 
     def _has_room(self) -> bool:
         if self._watch.in_trouble:
             return False
-        most_jobs = (self._facts or Facts()).job_limit
+        most_jobs = self._facts.job_limit
         return self._free_tasks() > 0 and (most_jobs is None or self._watch.busy_jobs < most_jobs)
 
     def _free_tasks(self) -> int:
-        limits = [self._settings.max_jobs, (self._facts or Facts()).task_limit]
+        limits = [self._settings.max_jobs, self._facts.task_limit]
         return max(0, min(limit for limit in limits if limit is not None) - self._watch.busy_tasks)
 
     def _hold(self, batch: Batch, jobs: Iterable[Job], because: str) -> None:
