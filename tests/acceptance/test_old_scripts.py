@@ -71,6 +71,10 @@ print("from", os.environ["MLP_DATA_DIR"], "to", os.environ["OUTPUT_DIR"], file=s
 """
 
 
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {"from-slurm-scripts.md": "submit.sh", "from-gridengine.md": "train.sh"}
+
+
 class Desk:
     """Somebody with a home, a working directory and a yard."""
 
@@ -87,7 +91,7 @@ class Desk:
         (programs / "ch-run").chmod(0o755)
 
     def run(self, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
-        return self.yard.cli(*words, **{"cwd": self.work, **options})  # type: ignore[arg-type]
+        return self.yard.cli(*words, **{"cwd": self.work, **options})
 
     def say(self, *words: str, **options: object) -> str:
         done = self.run(*words, **options)
@@ -374,3 +378,36 @@ def test_the_first_sbatch_starts_a_yard(make_yard: Callable[..., Yard], tmp_path
     assert done.stdout == "Submitted batch job 1\n"
     assert "starting one in the background" in done.stderr
     yard.cli("down")
+
+
+# --- the pages that we have ---------------------------------------------------------------------------------------
+
+
+def cells(page: str) -> list[list[str]]:
+    """The rows of the page's table: the old line, and its new ones."""
+    rows = [row for row in page.splitlines() if row.startswith("| `")]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split(" | ")] for row in rows]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_new_line_of_the_page_works(desk: Desk, name: str) -> None:
+    """The page is carried out from top to bottom, its table row by row, in a fresh yard."""
+    page = (ROOT / "docs" / "howto" / name).read_text(encoding="utf-8")
+    script = (ROOT / "examples" / "old_scripts" / PAGES[name]).read_text(encoding="utf-8")
+    assert f"\n{script}```\n" in page, "the page shows the script as it is"
+    desk.script(PAGES[name], script)
+    lines = [line for row in cells(page) for line in row[1:] if line]
+    lines += re.findall(r"^\$ (.+)$", page, re.MULTILINE)
+    assert len(lines) > 30
+    desk.yard.env["PATH"] = f"{Path(sys.executable).parent}:{desk.yard.env['PATH']}"
+    for line in lines:
+        done = subprocess.run(
+            line, shell=True, cwd=desk.work, env=desk.yard.env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_each_old_line_stands_beside_its_new_one() -> None:
+    for name in PAGES:
+        for old, new, *_ in cells((ROOT / "docs" / "howto" / name).read_text(encoding="utf-8")):
+            assert new.replace("runyard ", "") == old or old.startswith(("sacct", "qacct"))

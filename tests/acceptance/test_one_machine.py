@@ -127,6 +127,7 @@ def test_another_unix_user_can_neither_read_the_token_nor_submit(yard: Yard) -> 
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(post)
     assert caught.value.code == 401
+    caught.value.close()
     assert yard.client().runs() == []
 
 

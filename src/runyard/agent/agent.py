@@ -233,6 +233,8 @@ class Agent:
 
         It holds its slots until it is seen to be over; one that never began waits for its turn again.
         """
+        if not claims:
+            return
         try:
             adopted = self._stager.recall(claims)
             self._watch.scan(adopted, with_bytes=False)

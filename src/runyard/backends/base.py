@@ -35,6 +35,7 @@ class Batch:
     resources: Resources
     jobs: tuple[Job, ...]
     options: Mapping[str, str] = field(default_factory=dict)  # what the runs ask of the scheduler, in its own words
+    avoid: tuple[str, ...] = ()  # nodes that failed an earlier attempt, by the names that sightings gave
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -85,6 +85,7 @@ class Stream:
         self._seen = begin  # the length of the file when we last looked
 
     def copy_to(self, target: int) -> bool:
+        self._follow_back()
         for _ in range(_AT_ONCE):
             data = os.pread(self._file, _CHUNK, self._copied)
             whole = data if len(data) == _CHUNK else self._lines(data)
@@ -94,6 +95,7 @@ class Stream:
         return True
 
     def copy_all(self, target: int) -> None:
+        self._follow_back()
         data = os.pread(self._file, _CHUNK, self._copied)
         while data:
             self._append(target, data)
@@ -101,6 +103,11 @@ class Stream:
 
     def close(self) -> None:
         os.close(self._file)
+
+    def _follow_back(self) -> None:
+        """A file that got shorter was begun anew, as by `> /dev/stdout` in a shell."""
+        if os.fstat(self._file).st_size < self._copied:
+            self._copied = self._seen = 0
 
     def _lines(self, data: bytes) -> bytes:
         """Up to the last line end. A line that has not grown since the last time is taken as it is: a prompt, say."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,13 @@ def test_the_site_test_names_what_is_missing(site: Site) -> None:
     assert (checks[-1].name, checks[-1].ok) == ("commands", False)
     assert "bin=" in checks[-1].fix
     assert site.backend(python="/no/python").site_test()[-1].name == "interpreter"
+
+
+def test_nodes_that_failed_are_avoided(site: Site) -> None:
+    *avoided, left = site.lab.nodes
+    jobs, backend = [once(site) for _ in range(4)], site.backend()
+    assert backend.submit(dataclasses.replace(batch_of(*jobs), avoid=tuple(avoided))) == []
+    until(lambda: {seen.node for seen in backend.poll(jobs).values()} == {left}, "all on the node that is left")
 
 
 def test_the_scheduler_explains_one_job(site: Site) -> None:

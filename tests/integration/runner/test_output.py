@@ -178,6 +178,14 @@ def test_runs_that_share_a_file_append_whole_lines(new_attempt: NewAttempt, tmp_
     assert attempts[2].text() == "".join(f"task 2 line {i}\n" for i in range(40)) + "last"
 
 
+def test_a_file_that_is_begun_anew_is_followed(new_attempt: NewAttempt, tmp_path: Path) -> None:
+    code = "echo a long first line; sleep 0.4; echo short > /dev/stdout; sleep 0.4; echo end"
+    attempt = new_attempt(shell_job(code), stdout=f"{tmp_path}/out", open_mode="truncate")
+    attempt.run()
+    assert (tmp_path / "out").read_text() == "short\nend\n"
+    assert attempt.text() == "a long first line\nshort\nend\n"
+
+
 def test_two_shared_files_keep_the_streams_apart(new_attempt: NewAttempt, tmp_path: Path) -> None:
     files = {"stdout": f"{tmp_path}/out", "stderr": f"{tmp_path}/err", "open_mode": "append", "split_output": True}
     attempt = new_attempt(shell_job("echo one; echo two >&2"), **files)

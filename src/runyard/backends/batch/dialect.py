@@ -82,6 +82,7 @@ class Order:
     resources: Resources
     options: Mapping[str, str]  # what the site, its rules and the run ask for, checked and in long names
     at_once: int | None = None  # most tasks that may run together
+    avoid: tuple[str, ...] = ()  # nodes
     time_margin: int = 60  # seconds by which the native limit exceeds the runner's own
     facts: Facts = Facts()
 

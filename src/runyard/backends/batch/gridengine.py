@@ -104,6 +104,8 @@ class GridEngine(Dialect):
             asked.append(self._memory(order, wanted.memory))
         if wanted.gpus:
             asked += self._gpus(order)
+        if order.avoid:
+            asked.append("hostname=" + "&".join(f"!{node}" for node in order.avoid))
         return asked
 
     def _memory(self, order: Order, size: int) -> str:

@@ -47,10 +47,9 @@ class Sender:
         self._bite = NO_LIMIT  # most tasks to ask for at once: halved when the scheduler says it is too much
 
     def submit(self, batch: Batch) -> list[Refusal]:
-        try:
-            self._scheduler.dialect.submit_command(self._order(batch, Piece(offset=0, tasks=(1,))))
-        except errors.InvalidInput as error:
-            return _refusals(batch.jobs, f"{error.message}; {error.fix}".rstrip("; "))
+        refused = self._objections(batch)
+        if refused:
+            return refused
         try:
             return self._send(self._without(batch, self._enter(batch)))
         except (OSError, Unanswered) as error:
@@ -66,11 +65,9 @@ class Sender:
         for batch in _regrouped(held.values()):
             try:
                 self._enter(batch, again=True)
-                refused = self._send(batch)
+                self._note_refused(batch, self._objections(batch) or self._send(batch))
             except (OSError, Unanswered) as error:
                 self._hold(batch, batch.jobs, str(error))
-                continue
-            self._note_refused(batch, refused)
 
     def held(self, key: AttemptKey) -> Sighting | None:
         if key not in self._held:
@@ -94,6 +91,14 @@ class Sender:
         return DryRun(script=self._script(batch.name), commands=commands)
 
     # --- one batch ----------------------------------------------------------------------------------------------
+
+    def _objections(self, batch: Batch) -> list[Refusal]:
+        """To what this scheduler cannot be asked, before it is."""
+        try:
+            self._scheduler.dialect.submit_command(self._order(batch, Piece(offset=0, tasks=(1,))))
+        except errors.InvalidInput as error:
+            return _refusals(batch.jobs, "; ".join(filter(None, (error.message, error.fix))))
+        return []
 
     def _enter(self, batch: Batch, *, again: bool = False) -> list[Job]:
         """Write the manifest. Returns the jobs that somebody has entered before: they may be with the scheduler."""
@@ -132,14 +137,13 @@ class Sender:
         return refused
 
     def _ask_for(self, batch: Batch, piece: Piece) -> Answer:
+        if self._watch.in_trouble:
+            return Answer(reply=Reply.LIMITED, text="it does not answer")
         if not self._has_room():
-            told = (
-                "it does not answer" if self._watch.in_trouble else f"{self._watch.busy_tasks} jobs are there already"
-            )
-            return Answer(reply=Reply.LIMITED, text=told)
+            return Answer(reply=Reply.LIMITED, text=f"{self._watch.busy_tasks} jobs are there already")
         answer = self._scheduler.submit(self._order(batch, piece))
         if answer.reply is Reply.ACCEPTED:
-            self._bite *= 2
+            self._bite = min(self._bite * 2, NO_LIMIT)
         return answer
 
     def _conclude(self, batch: Batch, members: Sequence[Job], answer: Answer) -> list[Refusal]:
@@ -172,6 +176,7 @@ class Sender:
             resources=batch.resources,
             options=options.combined(self._settings, batch.options, batch.resources, self._scheduler.dialect),
             at_once=options.array_limit(self._settings, batch.options),
+            avoid=batch.avoid,
             time_margin=self._settings.time_margin,
             facts=self._known_facts(),
         )

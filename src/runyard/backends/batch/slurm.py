@@ -126,7 +126,7 @@ class Slurm(Dialect):
         words += [f"--output={self.out_pattern(order)}", "--open-mode=append", f"--export={PASSED_ON}"]
         if order.is_array:
             words.append(f"--array={dialect.ranges(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
-        asked = {**self._resources(order), **order.options}
+        asked = {**self._resources(order), **order.options, **_exclusions(order)}
         words += [f"--{name}={value}" if value else f"--{name}" for name, value in asked.items()]
         return [*words, order.script, *order.arguments]
 
@@ -236,6 +236,11 @@ def _gres(order: Order) -> str:
             "Slurm cannot be asked for GPUs by their memory", "name a type with --gpu-type, or give the site a rule"
         )
     return f"gpu:{wanted.gpu_type}:{wanted.gpus}" if wanted.gpu_type else f"gpu:{wanted.gpus}"
+
+
+def _exclusions(order: Order) -> dict[str, str]:
+    nodes = filter(None, (order.options.get("exclude"), *order.avoid))
+    return {"exclude": ",".join(nodes)} if order.avoid else {}
 
 
 def _minutes(order: Order, seconds: int) -> int:

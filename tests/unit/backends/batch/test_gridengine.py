@@ -96,6 +96,11 @@ def test_a_type_of_gpu_needs_a_rule() -> None:
     assert requests(resources=wanted, l="gpu_a100=1") == "gpu_a100=1"
 
 
+def test_nodes_that_failed_are_avoided() -> None:
+    command = gridengine.submit_command(dataclasses.replace(order(1), avoid=("ge1", "ge2")))
+    assert command[command.index("-l") + 1] == "hostname=!ge1&!ge2"
+
+
 def test_options_pass() -> None:
     command = gridengine.submit_command(order(1, q="cpu", P="vision", R=""))
     assert command[14:-2] == ["-q", "cpu", "-P", "vision", "-R"]

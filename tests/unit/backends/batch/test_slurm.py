@@ -70,6 +70,11 @@ def test_options_pass_and_win_over_what_we_would_ask() -> None:
     assert not {"--gres=gpu:1", "--nodes=1"} & set(words)
 
 
+def test_nodes_that_failed_are_avoided() -> None:
+    failed = dataclasses.replace(order(1, exclude="n9"), avoid=("n1", "n2"))
+    assert "--exclude=n9,n1,n2" in slurm.submit_command(failed)
+
+
 @pytest.mark.parametrize(("seconds", "minutes"), [(3600, 60), (3540, 60), (3500, 60), (3000, 51), (7200, 120)])
 def test_the_margin_never_exceeds_the_partitions_limit(seconds: int, minutes: int) -> None:
     """What is longer than the partition allows is for Slurm itself to say."""
