@@ -266,7 +266,9 @@ def test_dependencies_of_slurm(desk: Desk) -> None:
 
 def test_output_is_written_live_where_the_tools_put_it(desk: Desk) -> None:
     slurm = desk.submit("sbatch", "-e", "%x-%j.err", "--wrap", "echo out; echo err >&2; sleep 60")
-    grid = desk.submit("qsub", "-cwd", "-N", "name", "-b", "y", "/bin/sh", "-c", "echo out; echo err >&2; sleep 60")
+    grid = desk.submit(
+        "qsub", "-cwd", "-N", "name", "-shell", "n", "-b", "y", "/bin/sh", "-c", "echo out; echo err >&2; sleep 60"
+    )
     expected = {
         f"slurm-{slurm}.out": "out\n", f"wrap-{slurm}.err": "err\n", f"name.o{grid}": "out\n", f"name.e{grid}": "err\n",
     }  # fmt: skip
@@ -295,9 +297,7 @@ def test_a_script_by_standard_input(desk: Desk) -> None:
 def test_waiting_and_terse_answers(desk: Desk) -> None:
     done = desk.run("sbatch", "--wait", "--parsable", "--wrap", "exit 3")
     assert (done.stdout, done.returncode) == ("1\n", 3)
-    done = desk.run(
-        "qsub", "-cwd", "-sync", "y", "-terse", "-t", "1-2", "-b", "y", "/bin/sh", "-c", "exit $SGE_TASK_ID"
-    )
+    done = desk.run("qsub", "-cwd", "-sync", "y", "-terse", "-t", "1-2", "-b", "y", "exit $SGE_TASK_ID")
     assert done.stdout == "2.1-2:1\nJob 2.1 exited with exit code 1.\nJob 2.2 exited with exit code 2.\n"
     assert done.returncode == 2
     document = json.loads(desk.say("sbatch", "--json", "--export=NONE", "--wrap", "true"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import Future
 
 from sqlalchemy import Connection
@@ -15,10 +17,11 @@ from runyard.model import spec
 from runyard.model.roles import Caller, Role
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
-from runyard.store import Store, attempts, places
+from runyard.model.wire import AttemptKey, Claim, Hello, Report, SyncRequest, SyncResponse
+from runyard.store import Store, attempts, places, queue
 from runyard.store.rows import AnyRow
 from runyard.yard import claim, settle, sites
+from runyard.yard.settle import Verdict
 
 
 class Dispatcher:
@@ -53,18 +56,19 @@ class Dispatcher:
         site = places.site(connection, request.site)
         assert site is not None
         places.agent_seen(connection, request.site, request.agent, now, json.dumps(request.free.to_json()))
-        settled: list[AttemptKey] = []
-        stops = []
-        for report in request.reports:
-            held = functools.partial(self._files.size, report.key)
-            verdict = settle.apply_report(connection, now, request.site, request.agent, report, held)
-            moved.extend(verdict.moved)
-            settled += [report.key] if verdict.settled else []
-            stops += [verdict.stop] if verdict.stop else []
+        verdicts = {report.key: self._settle(connection, now, request, report) for report in request.reports}
+        _charge(connection, now, verdicts.values())
+        stops = [verdict.stop for verdict in verdicts.values() if verdict.stop]
         stops += claim.stop_orders(connection, request.site, request.agent)
         claims, more = claim.claim(connection, now, site, agent, request, self.prefix)
+        moved.extend(run_id for verdict in verdicts.values() for run_id in verdict.moved)
         moved.extend(item.key.run for item in claims)
+        settled = [key for key, verdict in verdicts.items() if verdict.settled]
         return SyncResponse(claims=claims, stops=stops, settled=settled, more=more)
+
+    def _settle(self, connection: Connection, now: float, request: SyncRequest, report: Report) -> Verdict:
+        held = functools.partial(self._files.size, report.key)
+        return settle.apply_report(connection, now, request.site, request.agent, report, held)
 
     def _ring(self, moved: list[int]) -> None:
         for run_id in moved:
@@ -92,6 +96,16 @@ class Dispatcher:
         held = self._files.append(key, file, offset, data)
         self._hints.ring(f"log:{key.run}")
         return held
+
+
+def _charge(connection: Connection, now: float, verdicts: Iterable[Verdict]) -> None:
+    """What ended attempts used, added up: one row per lane, however many attempts."""
+    used: defaultdict[str, float] = defaultdict(float)
+    for verdict in verdicts:
+        if verdict.used:
+            used[verdict.lane] += verdict.used
+    for lane, amount in used.items():
+        queue.add_use(connection, lane, amount, now, settle.HALF_LIFE)
 
 
 def _allow(caller: Caller, site: str) -> None:

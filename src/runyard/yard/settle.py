@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from runyard.model.spec import Retry
 from runyard.model.states import FINAL, AttemptState, Reason, RunState, attempt_advances, check_run_move
 from runyard.model.wire import Report, StopOrder
-from runyard.store import attempts, queue, runs
+from runyard.store import attempts, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import evidence, submit
 from runyard.yard.evidence import Ending
@@ -29,6 +29,8 @@ class Verdict:
     settled: bool = False  # the ending is committed: the agent may forget the attempt
     stop: StopOrder | None = None
     moved: tuple[int, ...] = ()  # runs whose state changed
+    lane: str = ""  # who is charged for what it used
+    used: float = 0.0  # cpu seconds; a GPU counts as several cpus
 
 
 def apply_report(
@@ -83,7 +85,13 @@ def _end(connection: Connection, now: float, row: AnyRow, report: Report, held: 
     if report.outputs:
         attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
     moved = end_attempt(connection, now, run, row, ending, report)
-    return Verdict(settled=True, moved=tuple(moved))
+    return Verdict(settled=True, moved=tuple(moved), lane=run.lane, used=_used(now, run, row, report))
+
+
+def _used(now: float, run: AnyRow, row: AnyRow, report: Report) -> float:
+    started_at = report.started_at or row.started_at
+    seconds = now - max(started_at, row.claimed_at) if started_at else 0.0
+    return float(run.cpus + GPU_WEIGHT * run.gpus) * max(0.0, seconds)
 
 
 def _missing_bytes(record: dict[str, Any] | None, held: Callable[[str], int]) -> str:
@@ -111,17 +119,11 @@ def end_attempt(
         detail=ending.detail, exit_code=ending.exit_code, signal=ending.signal, node=node, granted=granted,
         record=record, started_at=started_at, ended_at=now,
     )  # fmt: skip
-    if started_at is not None:
-        _charge(connection, now, run, max(0.0, now - max(started_at, row.claimed_at)))
-    runs.change(connection, run.id, node=node, granted=granted, record=record, started_at=started_at)
+    facts = {"node": node, "granted": granted, "record": record, "started_at": started_at}
     next_step = _next_step(run, row, ending, report) if proven else None
     if next_step is not None:
-        return [_queue_again(connection, now, run, row.number, ending, next_step)]
-    return finish_run(connection, now, run, ending, row.number)
-
-
-def _charge(connection: Connection, now: float, run: AnyRow, seconds: float) -> None:
-    queue.add_use(connection, run.lane, (run.cpus + GPU_WEIGHT * run.gpus) * seconds, now, HALF_LIFE)
+        return [_queue_again(connection, now, run, row.number, ending, next_step, facts)]
+    return finish_run(connection, now, run, ending, row.number, facts)
 
 
 class _Step(enum.StrEnum):
@@ -142,7 +144,9 @@ def _next_step(run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) 
     return _Step.RETRIED if run.failures < rule.max and ending.reason in rule.on else None
 
 
-def _queue_again(connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending, step: _Step) -> int:
+def _queue_again(
+    connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending, step: _Step, facts: dict[str, Any]
+) -> int:
     why = "goes on from what it saved" if step is _Step.CONTINUED else "tried again by its retry rule"
     message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); {why}"
     runs.change(
@@ -154,17 +158,21 @@ def _queue_again(connection: Connection, now: float, run: AnyRow, attempt: int, 
         queued_at=now,
         failures=run.failures + (step is _Step.RETRIED),
         detail=f"attempt {attempt} ended: {ending.reason}; waits for another",
+        **facts,
     )
     add_event(connection, now, run.id, attempt, step, message)
     return int(run.id)
 
 
-def finish_run(connection: Connection, now: float, run: AnyRow, ending: Ending, attempt: int) -> list[int]:
-    """Give a run its final state, and tell the runs that come after it. Returns all that moved."""
+def finish_run(
+    connection: Connection, now: float, run: AnyRow, ending: Ending, attempt: int, facts: dict[str, Any] | None = None
+) -> list[int]:
+    """Give a run its final state (and what its last attempt found out), and tell the runs that come after it.
+    Returns all that moved."""
     check_run_move(run.id, RunState(run.state), ending.state)
     runs.change(
         connection, run.id, state=ending.state, reason=ending.reason, detail=ending.detail or None,
-        exit_code=ending.exit_code, ended_at=now,
+        exit_code=ending.exit_code, ended_at=now, **(facts or {}),
     )  # fmt: skip
     message = f"{ending.reason}: {ending.detail}" if ending.reason else ending.detail
     add_event(connection, now, run.id, attempt, ending.state, message)

@@ -117,8 +117,10 @@ def test_what_runyard_gives_itself_is_refused_before_slurm_is_asked(site: Site) 
     assert "sbatch" not in site.host.programs()
 
 
-def test_preemption(slurm_lab: GetLab) -> None:
-    site = Site(slurm_lab(preempt="cancel"), "slurm")
+@pytest.mark.parametrize("mode", ["cancel", "requeue"])
+def test_preemption(slurm_lab: GetLab, mode: str) -> None:
+    """A job that must not be requeued is preempted for good, whatever the cluster's habit."""
+    site = Site(slurm_lab(preempt=mode), "slurm")
     job, backend = site.sleeper(), site.backend()
     backend.submit(batch_of(job, partition="scavenge", nodelist="n1", exclusive=""))
     begun(backend, job)

@@ -36,7 +36,7 @@ def notices(job: Job) -> str:
 
 def test_defaults_of_sbatch(here: Here) -> None:
     job = slurm_job(here)
-    assert (job.name, job.cwd, job.words, job.tasks) == ("train.sh", here.directory, [], None)
+    assert (job.name, job.cwd, job.command, job.tasks) == ("train.sh", here.directory, [], None)
     assert (job.stdout, job.stderr) == (f"{here.directory}/slurm-%j.out", None)
     assert (job.cpus, job.memory, job.gpus, job.time, job.append) == (1, None, 0, None, False)
     assert job.variables == {"SLURM_SUBMIT_DIR": here.directory, "SLURM_SUBMIT_HOST": "login1"}
@@ -230,7 +230,19 @@ def test_a_command_instead_of_a_script(here: Here) -> None:
     given = flags.parse(["-cwd", "-b", "y", "/bin/echo", "-n", "x"], QSUB)
     assert qsub.load(given, b"") is None
     job = qsub.read(given, None, here)
-    assert (job.name, job.script, job.words) == ("echo", None, ["/bin/echo", "-n", "x"])
+    assert (job.name, job.script, job.command) == ("echo", None, "/bin/echo -n x")
+    assert job.notices == []
+
+
+def test_a_command_goes_through_a_shell_as_in_grid_engine(here: Here) -> None:
+    words = ["-b", "y", "echo", "a  b", "$HOME"]
+    job = qsub.read(flags.parse(words, QSUB), None, here)
+    assert job.command == "echo a  b $HOME"
+    assert "without their quotes: echo a  b $HOME | forbid it with -shell n" in notices(job)
+    named = qsub.read(flags.parse(["-S", "/bin/bash", *words], QSUB), None, here)
+    assert named.command == ["/bin/bash", "-c", "echo a  b $HOME"]
+    direct = qsub.read(flags.parse(["-shell", "n", *words], QSUB), None, here)
+    assert (direct.command, direct.notices) == (["echo", "a  b", "$HOME"], [])
 
 
 @pytest.mark.parametrize(

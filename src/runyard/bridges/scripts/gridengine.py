@@ -28,7 +28,7 @@ QSUB = Table(
         meant("-r", takes="y|n", help="Whether to try again when the machine fails it."),
         meant("-S", takes="PATH", help="The program that interprets the script."),
         meant("-b", takes="y|n", help="y: the words are a command, not a script."),
-        meant("-shell", takes="y|n", help="Whether a shell starts the command: none ever does."),
+        meant("-shell", takes="y|n", help="n: no shell reads the words of -b y once more."),
         meant("-C", takes="PREFIX", help="What flags in the script begin with (default #$)."),
         meant("-sync", takes="y|n", help="Whether to return when it has ended, and exit as it did."),
         meant("-terse", help="Print the id alone."),

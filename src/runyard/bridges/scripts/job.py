@@ -34,8 +34,8 @@ class Notice:
 class Job:
     dialect: str  # slurm, gridengine
     name: str
-    script: str | None  # None: `words` are the command itself
-    words: list[str]  # arguments of the script
+    script: str | None  # None: there is only a command
+    command: list[str] | str  # the script's arguments, or the command: words, or a text for the shell
     cwd: str
     carried: Carried = field(default_factory=Carried)
     variables: dict[str, str] = field(default_factory=dict)  # the tool's own, as far as the submitter knows them

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 
 from runyard import errors
 from runyard.bridges.scripts import arrays, directives, exports, jobs, patterns, script
@@ -44,7 +45,7 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
         dialect="gridengine",
         name=_name(whole, source),
         script=source.text if source is not None else None,
-        words=given.words[0 if source is None else 1 :],
+        command=_command(whole) if source is None else given.words[1:],
         cwd=_directory(whole, here),
         tasks=_tasks(whole),
         append=True,
@@ -52,6 +53,8 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
         site=whole.get("site"),
         native=whole.native,
     )
+    if source is None:
+        _tell_joined(job, given.words)
     _ask(job, whole)
     _name_files(job, whole, here)
     _export(job, whole, source, here)
@@ -64,6 +67,20 @@ def _yes(given: Given, name: str) -> bool:
     if text is not None and text not in ("y", "yes", "n", "no"):
         raise errors.InvalidInput(f"-{name}: {text!r} is neither y nor n")
     return text in ("y", "yes")
+
+
+def _command(given: Given) -> list[str] | str:
+    """Grid Engine joins the words by blanks and has a shell read them once more, unless `-shell n` forbids it."""
+    if "shell" in given and not _yes(given, "shell"):
+        return given.words
+    text, shell = " ".join(given.words), given.get("S")
+    return [shell, "-c", text] if shell else text
+
+
+def _tell_joined(job: Job, words: list[str]) -> None:
+    if job.command != words and any(shlex.quote(word) != word for word in words):
+        text = f"-b y: a shell reads the words once more, without their quotes: {' '.join(words)}"
+        job.notice(text, "forbid it with -shell n")
 
 
 def _name(given: Given, source: Script | None) -> str:
@@ -148,7 +165,7 @@ def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:
 
 
 def _export(job: Job, given: Given, source: Script | None, here: Here) -> None:
-    text = source.text if source is not None else " ".join(job.words)
+    text = source.text if source is not None else " ".join(given.words)
     job.carried = exports.everything(here.environ, text) if "V" in given else exports.Carried()
     named, missing = exports.by_name(
         [item for listed in given.all("v") for item in split_variables(listed, job)], here.environ

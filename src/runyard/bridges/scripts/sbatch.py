@@ -42,7 +42,7 @@ def read(given: Given, source: Script, here: Here) -> Job:
         dialect="slurm",
         name=whole.get("job_name") or source.name,
         script=source.text,
-        words=given.words[1:],
+        command=given.words[1:],
         cwd=os.path.normpath(os.path.join(here.directory, whole.get("chdir") or "")),
         append=whole.get("open_mode") == "append",
         queue=whole.get("partition"),

@@ -122,7 +122,7 @@ def _common(job: Job, host: str, home: str) -> dict[str, Any]:
         "retry": {"max": job.retry} if job.retry else None, "options": job.native or None,
     }  # fmt: skip
     return {
-        "command": job.words,
+        "command": job.command,
         "name": job.name[:200],
         "cwd": job.cwd,
         "dialect": job.dialect,
