@@ -58,7 +58,8 @@ class Agent:
         root: str | None = None,
     ) -> None:
         """`directory` is the agent's own; `root` that of the attempts, where they are on another machine."""
-        self.name = identity.durable_name(directory)
+        # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
+        self.name = site if total.elastic else identity.durable_name(directory)
         self.site = site
         self._link, self._backend, self._clock = link, backend, clock
         self._node = machine.node_name()

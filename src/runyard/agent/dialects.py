@@ -16,7 +16,8 @@ UNDEFINED = "undefined"  # what Grid Engine writes where there is no array
 
 
 def variables(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
-    """`kind` is the site's: a scheduler of the same dialect has said most of it already, and truer."""
+    """`kind` is the site's: a scheduler of the same dialect has said most of it already, and truer. Slurm's srun, for
+    one, must find Slurm's own id of the job."""
     if spec.dialect is None:
         return {}
     of_job, of_array = _OF[spec.dialect]
@@ -65,7 +66,6 @@ def _slurm_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
 def _gridengine_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
     return {
         "ENVIRONMENT": "BATCH",
-        "JOB_ID": str(spec.array.first_run(key.run) if spec.array else key.run),
         "NSLOTS": str(spec.resources.cpus),
         "NHOSTS": "1",
         "NQUEUES": "1",
@@ -79,6 +79,7 @@ def _gridengine_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
         return str(number(spec.array)) if spec.array is not None else UNDEFINED
 
     return {
+        "JOB_ID": str(spec.array.first_run(key.run) if spec.array else key.run),  # what qsub answered
         "JOB_NAME": spec.name,
         "REQNAME": spec.name,
         "REQUEST": spec.name,

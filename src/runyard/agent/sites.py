@@ -33,8 +33,7 @@ def backend(name: str, described: SiteSpec, loaded: Settings) -> Backend:
 
 
 def own_directory(name: str, described: SiteSpec, loaded: Settings) -> Path:
-    """What the agent itself keeps. Agents that see the site's directory share it, and so their name: of agents with one
-    name only the newest may speak."""
+    """What the agent itself keeps, on the machine it runs on."""
     return loaded.site_dir(name) if described.ssh else _directory(name, described, loaded)
 
 

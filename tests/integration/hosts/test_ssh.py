@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,11 +63,18 @@ def test_when_no_login_answers_they_are_not_asked_again_at_once(config: Path, co
     assert (str(second_time.value), count()) == (str(first_time.value), 0)
 
 
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    """The address of a socket has little room."""
+    with tempfile.TemporaryDirectory(prefix="ry-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
 def test_a_connection_that_the_user_shares_is_used(
-    lab: SshLab, make_host: MakeHost, config: Path, tmp_path: Path
+    lab: SshLab, make_host: MakeHost, config: Path, short_directory: Path
 ) -> None:
     """As with a second factor: nobody gets in but over the connection that a person has opened."""
-    first(config, ControlPath=f'"{tmp_path}/%r@%h"')
+    first(config, ControlPath=f'"{short_directory}/%r@%h"')
     by_hand = ["ssh", "-F", str(config)]
     opening = [*by_hand, "-N", "-oControlMaster=yes", "-oControlPersist=60", "login1"]
     subprocess.run(opening, check=True, timeout=30, stderr=subprocess.DEVNULL)

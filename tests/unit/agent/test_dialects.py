@@ -56,6 +56,8 @@ def test_a_scheduler_of_the_same_kind_knows_better() -> None:
     found = variables("slurm", dialect="slurm", array=ARRAY)
     assert "SLURM_JOB_ID" not in found
     assert (found["SLURM_ARRAY_TASK_ID"], found["SLURM_JOB_NAME"]) == ("6", "train")
+    grid = variables("gridengine", dialect="gridengine", array=ARRAY)
+    assert (grid["JOB_ID"], "NSLOTS" in grid) == ("42", False)
 
 
 def test_a_scheduler_of_another_kind_decides_on_the_node_later() -> None:
