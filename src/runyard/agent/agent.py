@@ -116,8 +116,8 @@ class Agent:
     def _see(self) -> None:
         """What became of the attempts; whose slots are free now goes to the next at once."""
         self._seen = self._watch.look(self._watched(), self._notices(), with_bytes=self._may_relay())
-        for attempt in self._book.in_phase(Phase.STARTED):
-            self._act_on(attempt)
+        absent = [attempt for attempt in self._book.in_phase(Phase.STARTED) if self._act_on(attempt)]
+        self._starter.submit_again(absent)
         self._starter.start()
 
     def _say(self) -> None:
@@ -163,19 +163,23 @@ class Agent:
     def _wake_fds(self) -> list[int]:
         return self._backend.wake_fds() if isinstance(self._backend, Notifier) else []
 
-    def _act_on(self, attempt: Attempt) -> None:
+    def _act_on(self, attempt: Attempt) -> bool:
+        """True when it is to be submitted again."""
         now = self._clock()
         verdict = watch.verdict_on(attempt, now)
         if verdict is Verdict.OVER:
             self._end(attempt, attempt.sighting.text or "nothing of it is left, and it left no record")
-        elif verdict is Verdict.NOT_STARTED and attempt.stop_reason is None:
-            self._starter.submit_again(attempt)
+        elif verdict is Verdict.NOT_STARTED:
+            return attempt.stop_reason is None
         elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now) and self._may_give_up(attempt):
             self._give_up(attempt)
+        return False
 
     def _may_give_up(self, attempt: Attempt) -> bool:
         """Silence on another machine proves nothing, and a run that is given up may be tried again: so only a run that
-        is to end anyway."""
+        is to end anyway. Where there is a queue, its scheduler has the last word."""
+        if isinstance(self._backend, Queueing):
+            return False
         return attempt.sighting.node in (None, self._node) or attempt.stop_reason is not None
 
     def _give_up(self, attempt: Attempt) -> None:

@@ -98,12 +98,13 @@ class Starter:
             for refusal in self._backend.submit(batch):
                 self._refused(members[refusal.key], refusal)
 
-    def submit_again(self, attempt: Attempt) -> None:
-        if attempt.submits < MOST_SUBMITS:
-            log.warning("attempt %s did not begin; starting it again", attempt.key)
-            self.submit([attempt])
-        else:
-            self._fail(attempt, "launch", f"its runner did not begin after {attempt.submits} tries")
+    def submit_again(self, attempts: Sequence[Attempt]) -> None:
+        """Those that did not begin, batch by batch as the first time."""
+        for attempt in attempts:
+            log.warning("attempt %s did not begin", attempt.key)
+            if attempt.submits >= MOST_SUBMITS:
+                self._fail(attempt, "launch", f"its runner did not begin after {attempt.submits} tries")
+        self.submit([attempt for attempt in attempts if attempt.submits < MOST_SUBMITS])
 
     def _refused(self, attempt: Attempt, refusal: Refusal) -> None:
         """One that may be tried again is found absent by the watch, and submitted anew from there."""

@@ -20,6 +20,7 @@ from runyard.settings import Settings
 from runyard.yard import Yard
 
 SITE = "local"
+SWITCH_S = 0.0005  # how long one thread may keep the others waiting: a free slot waits for the agent's
 TURN_S = 60.0  # how long a command without a daemon waits for others to finish
 
 
@@ -40,6 +41,7 @@ def run_attached(settings: Settings, *, on_listening: Callable[[str], None]) -> 
 
 def _run(settings: Settings, on_listening: Callable[[str], None], stop: threading.Event) -> None:
     log_to_stderr(settings.log_level)
+    sys.setswitchinterval(SWITCH_S)
     with opened(settings) as yard:
         serve(yard, [Agents(yard)], stop=stop, on_listening=on_listening)
 

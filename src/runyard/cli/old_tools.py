@@ -29,6 +29,8 @@ class OldCommand(click.Command):
         self._table, self._words = table, words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # a shell asks for words to complete
+            return []
         given = flags.parse(args, self._table)
         if "help" in given:
             click.echo(ctx.get_help())

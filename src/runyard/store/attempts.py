@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from runyard.model.wire import AttemptKey
 from runyard.store.rows import AnyRow
 from runyard.store.tables import attempts, batches, outputs, runs
 
@@ -38,6 +39,17 @@ def insert_attempts(connection: Connection, rows: Sequence[dict[str, Any]]) -> N
 
 def get(connection: Connection, run_id: int, number: int) -> AnyRow | None:
     return connection.execute(_BY_KEY, {"run_key": run_id, "number_key": number}).first()
+
+
+def get_many(connection: Connection, keys: Iterable[AttemptKey]) -> dict[AttemptKey, AnyRow]:
+    wanted = set(keys)
+    found: dict[AttemptKey, AnyRow] = {}
+    runs_wanted = sorted({key.run for key in wanted})
+    for start in range(0, len(runs_wanted), 500):
+        query = select(attempts).where(attempts.c.run_id.in_(runs_wanted[start : start + 500]))
+        for row in connection.execute(query):
+            found[AttemptKey(run=row.run_id, attempt=row.number)] = row
+    return {key: row for key, row in found.items() if key in wanted}
 
 
 def of_run(connection: Connection, run_id: int) -> list[AnyRow]:

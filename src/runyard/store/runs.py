@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -52,13 +52,22 @@ def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
 
 
 def change(connection: Connection, run_id: int, **values: Any) -> None:
-    """Set columns of one run. The statement for each set of columns is built once."""
-    names = tuple(values)
+    change_many(connection, {run_id: values})
+
+
+def change_many(connection: Connection, changes: Mapping[int, Mapping[str, Any]]) -> None:
+    """Set columns, the same ones of each run. The statement for each set of columns is built once."""
+    if not changes:
+        return
+    names = tuple(next(iter(changes.values())))
     statement = _UPDATE_CACHE.get(names)
     if statement is None:
         assignments: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
         statement = _UPDATE_CACHE[names] = update(runs).where(runs.c.id == bindparam("run_key")).values(assignments)
-    connection.execute(statement, {"run_key": run_id, **{f"new_{name}": value for name, value in values.items()}})
+    connection.execute(
+        statement,
+        [{"run_key": run_id, **{f"new_{name}": values[name] for name in names}} for run_id, values in changes.items()],
+    )
 
 
 def children(connection: Connection, run_id: int) -> list[int]:

@@ -93,11 +93,9 @@ def _batch(
 
 
 def _start_runs(connection: Connection, now: float, agent: AnyRow, heads: Sequence[Head]) -> None:
-    for head in heads:
-        runs.change(
-            connection, head.id, state=RunState.STARTING, attempt=head.attempt + 1, site=agent.site, node=None,
-            detail=None, granted=None, record=None, started_at=None,
-        )  # fmt: skip
+    fresh = {"node": None, "detail": None, "granted": None, "record": None, "started_at": None}
+    started = {"state": RunState.STARTING, "site": agent.site, **fresh}
+    runs.change_many(connection, {head.id: {**started, "attempt": head.attempt + 1} for head in heads})
     runs.insert_events(
         connection,
         [{"run_id": head.id, "attempt": head.attempt + 1, "at": now, "kind": "claimed",

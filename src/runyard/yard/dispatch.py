@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from runyard.model import spec
 from runyard.model.roles import Caller, Role
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, Claim, Hello, Report, SyncRequest, SyncResponse
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.store import Store, attempts, places, queue
 from runyard.store.rows import AnyRow
 from runyard.yard import claim, settle, sites
@@ -56,7 +55,10 @@ class Dispatcher:
         site = places.site(connection, request.site)
         assert site is not None
         places.agent_seen(connection, request.site, request.agent, now, json.dumps(request.free.to_json()))
-        verdicts = {report.key: self._settle(connection, now, request, report) for report in request.reports}
+        cases = settle.cases(connection, request.reports, self._files.size)
+        verdicts = {
+            case.report.key: settle.decide(connection, now, request.site, request.agent, case) for case in cases
+        }
         _charge(connection, now, verdicts.values())
         stops = [verdict.stop for verdict in verdicts.values() if verdict.stop]
         stops += claim.stop_orders(connection, request.site, request.agent)
@@ -65,10 +67,6 @@ class Dispatcher:
         moved.extend(item.key.run for item in claims)
         settled = [key for key, verdict in verdicts.items() if verdict.settled]
         return SyncResponse(claims=claims, stops=stops, settled=settled, more=more)
-
-    def _settle(self, connection: Connection, now: float, request: SyncRequest, report: Report) -> Verdict:
-        held = functools.partial(self._files.size, report.key)
-        return settle.apply_report(connection, now, request.site, request.agent, report, held)
 
     def _ring(self, moved: list[int]) -> None:
         for run_id in moved:

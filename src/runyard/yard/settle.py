@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 
 from runyard.model.spec import Retry
 from runyard.model.states import FINAL, AttemptState, Reason, RunState, attempt_advances, check_run_move
-from runyard.model.wire import Report, StopOrder
+from runyard.model.wire import AttemptKey, Report, StopOrder
 from runyard.store import attempts, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import evidence, submit
@@ -33,18 +34,34 @@ class Verdict:
     used: float = 0.0  # cpu seconds; a GPU counts as several cpus
 
 
-def apply_report(
-    connection: Connection, now: float, site: str, agent: str, report: Report, held: Callable[[str], int]
-) -> Verdict:
-    """`held` gives the number of bytes that the yard holds of one of the attempt's files."""
-    key = report.key
-    row = attempts.get(connection, key.run, key.attempt)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A report, and what the store knew of its attempt and its run when the reports came in."""
+
+    report: Report
+    row: AnyRow | None
+    run: AnyRow | None
+    held: Callable[[str], int]  # bytes that the yard holds of one of the attempt's files
+
+
+def cases(connection: Connection, reports: Sequence[Report], held: Callable[[AttemptKey, str], int]) -> list[Case]:
+    """Looked up for all of them at once."""
+    rows = attempts.get_many(connection, [report.key for report in reports])
+    by_id = {run.id: run for run in runs.get_many(connection, {report.key.run for report in reports})}
+    return [
+        Case(report=report, row=rows.get(key), run=by_id.get(key.run), held=functools.partial(held, key))
+        for report, key in ((report, report.key) for report in reports)
+    ]
+
+
+def decide(connection: Connection, now: float, site: str, agent: str, case: Case) -> Verdict:
+    report, row = case.report, case.row
     if row is None or (row.site, row.agent) != (site, agent) or row.state == AttemptState.ENDED:
         if report.state == AttemptState.ENDED:
             return Verdict(settled=True)
-        return Verdict(stop=StopOrder(key=key, reason="superseded"))
+        return Verdict(stop=StopOrder(key=report.key, reason="superseded"))
     if report.state == AttemptState.ENDED:
-        return _end(connection, now, row, report, held)
+        return _end(connection, now, row, case)
     return _progress(connection, now, row, report)
 
 
@@ -70,11 +87,11 @@ def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -
     return Verdict(moved=(row.run_id,))
 
 
-def _end(connection: Connection, now: float, row: AnyRow, report: Report, held: Callable[[str], int]) -> Verdict:
-    run = runs.get(connection, row.run_id)
-    assert run is not None
+def _end(connection: Connection, now: float, row: AnyRow, case: Case) -> Verdict:
+    report, run = case.report, case.run
+    assert run is not None, "an attempt has a run"
     ending = evidence.judge(report.record, report.gone, cancel_wished=run.cancel_at is not None)
-    missing = _missing_bytes(report.record, held)
+    missing = _missing_bytes(report.record, case.held)
     if missing:
         ending = Ending(
             state=ending.state, reason=ending.reason, exit_code=ending.exit_code, signal=ending.signal,
@@ -176,33 +193,40 @@ def finish_run(
     )  # fmt: skip
     message = f"{ending.reason}: {ending.detail}" if ending.reason else ending.detail
     add_event(connection, now, run.id, attempt, ending.state, message)
-    return [run.id, *_tell_children(connection, now, run.id, ending.state)]
+    return [run.id, *_tell_children(connection, now, run, ending.state)]
 
 
-def _tell_children(connection: Connection, now: float, parent: int, state: RunState) -> list[int]:
+def _tell_children(connection: Connection, now: float, parent: AnyRow, state: RunState) -> list[int]:
     moved: list[int] = []
-    for child_id in runs.children(connection, parent):
+    for child_id in runs.children(connection, parent.id):
         child = runs.get(connection, child_id)  # anew: the end of one child may have changed another
         if child is None or child.state != RunState.QUEUED or child.blocked == 0:
             continue
-        if state == RunState.SUCCEEDED or submit.may_fail(child, parent):
+        if state == RunState.SUCCEEDED or submit.may_fail(child, parent.id):
             _let_pass(connection, child, parent)
         else:
-            detail = submit.dependency_detail(parent, state)
+            detail = submit.dependency_detail(parent.id, state)
             ending = Ending(state=RunState.FAILED, reason=Reason.DEPENDENCY, detail=detail)
             moved += finish_run(connection, now, child, ending, child.attempt)
     return moved
 
 
-def _let_pass(connection: Connection, child: AnyRow, parent: int) -> None:
-    """One task less is before it. A task that ended without having had its turn leaves its place to the child."""
-    before = [run_id for run_id in submit.turns_before(child) if run_id < parent]
-    states = runs.states(connection, before) if before and parent in submit.turns_before(child) else {}
-    waits_for = max((run_id for run_id, state in states.items() if RunState(state) not in FINAL), default=None)
-    if waits_for is None:
+def _let_pass(connection: Connection, child: AnyRow, parent: AnyRow) -> None:
+    """One run less is before it."""
+    place = _place_in_turn(connection, child, parent) if parent.blocked else None
+    if place is None:
         _unblock(connection, child)
     else:
-        runs.insert_parents(connection, [{"parent_id": waits_for, "child_id": child.id}])
+        runs.insert_parents(connection, [{"parent_id": place, "child_id": child.id}])
+
+
+def _place_in_turn(connection: Connection, child: AnyRow, parent: AnyRow) -> int | None:
+    """A task of an array that ended without having had its turn leaves to its child what it waited for itself."""
+    turns = submit.turns_before(child)
+    if parent.id not in turns:
+        return None
+    states = runs.states(connection, [run_id for run_id in runs.parents_of(connection, parent.id) if run_id in turns])
+    return max((run_id for run_id, state in states.items() if RunState(state) not in FINAL), default=None)
 
 
 def _unblock(connection: Connection, child: AnyRow) -> None:

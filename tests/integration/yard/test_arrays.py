@@ -103,6 +103,19 @@ def test_only_so_many_tasks_run_together(driver: Driver) -> None:
     assert driver.take() == [ids[4]]
 
 
+def test_tasks_that_never_had_their_turn_leave_it_to_the_next(driver: Driver) -> None:
+    """However many of them are cancelled, and in whatever order."""
+    ids = submit_array(driver, 7, limit=2)
+    first, second = driver.sync().claims
+    driver.yard.cancel(driver.alice, [ids[4]]).result()
+    driver.yard.cancel(driver.alice, [ids[2], ids[3]]).result()
+    assert driver.take() == []
+    driver.sync(ended(second), free=NOTHING)
+    assert driver.take() == [ids[5]]
+    driver.sync(ended(first, exit_code=1), free=NOTHING)
+    assert driver.take() == [ids[6]]
+
+
 def test_a_limited_array_waits_for_others_first(driver: Driver) -> None:
     [parent] = driver.submit()
     ids = submit_array(driver, 3, limit=1, after=[parent])

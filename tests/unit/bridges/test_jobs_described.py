@@ -143,6 +143,12 @@ def test_exports_of_sbatch(here: Here) -> None:
     assert slurm_job(here, "--export=ALL,DATA=x", text=script_text).carried.env == {"DATA": "x"}
 
 
+def test_variables_that_stand_for_flags_are_told(here: Here) -> None:
+    environ = {**here.environ, "SBATCH_PARTITION": "gpu"}
+    elsewhere = Here(directory=here.directory, home=here.home, user="ann", host="h", environ=environ)
+    assert "SBATCH_PARTITION is not read | give it as a flag" in notices(slurm_job(elsewhere))
+
+
 def test_a_wrapped_command(here: Here) -> None:
     job = slurm_job(here, "--wrap", "echo $SLURM_JOB_ID")
     assert job.name == "wrap"

@@ -57,7 +57,7 @@ def _fence(stop: Json) -> Optional[bool]:
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         # The wish first: a runner that begins between the two reads it before anything else.
-        _replace(directory + "/control.json", json.dumps(stop["control"]))
+        _replace(directory + "/control.json", json.dumps(stop["control"]), durable=False)
         try:
             os.mkdir(directory + "/started", 0o700)
         except FileExistsError:
@@ -168,14 +168,15 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _replace(path: str, text: str) -> None:
-    """As a whole, and on disk before anything is said about it."""
+def _replace(path: str, text: str, durable: bool = True) -> None:
+    """As a whole; `durable`: on disk before anything is said about it."""
     draft = "%s.%d.tmp" % (path, os.getpid())
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text.encode("utf-8", "surrogateescape"))
         file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
     os.rename(draft, path)
 
 

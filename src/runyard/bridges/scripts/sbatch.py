@@ -55,6 +55,9 @@ def read(given: Given, source: Script, here: Here) -> Job:
     _name_files(job, whole, here)
     _export(job, whole, source, here)
     _set_life(job, whole)
+    for name in sorted(here.environ):
+        if name.startswith("SBATCH_"):
+            job.notice(f"{name} is not read", "give it as a flag")
     return job
 
 
