@@ -87,6 +87,12 @@ class Attempt:
 NewAttempt = Callable[..., Attempt]
 
 
+def signals(line: str) -> set[int]:
+    """Of a mask in /proc/PID/status, less the two that the C library keeps for itself: no program can reset those."""
+    mask = int(line.split()[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1} - {32, 33}
+
+
 def until(condition: Any, timeout_s: float = PATIENCE_S) -> Any:
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
