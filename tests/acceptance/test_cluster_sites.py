@@ -125,3 +125,13 @@ def test_what_would_be_said_and_what_works(yard: ClusterYard) -> None:
     refused = yard.cli("submit", "--site", "cedar", "--dry-run", "--option", f"{owned}=x", "--", "true")
     assert refused.returncode == 2
     assert owned in refused.stderr
+
+
+def test_somebody_elses_cancel_is_told_apart(yard: ClusterYard) -> None:
+    run = yard.submit("--", "sleep", "300")
+    until(lambda: yard.show(run)["state"] == "running", timeout=60, what="the run runs")
+    native = yard.show(run)["attempts"][0]["native_id"]
+    program = "qdel" if "gridengine" in yard.cli("site", "show", "cedar", "--json").stdout else "scancel"
+    yard.lab.run(program, native)
+    shown = yard.ended(run, 90)
+    assert (shown["state"], shown["reason"]) == ("cancelled", "external"), shown

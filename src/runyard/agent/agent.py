@@ -28,7 +28,7 @@ from runyard.agent.stops import Stops
 from runyard.agent.talk import Listener, Talk
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
-from runyard.backends.base import Backend, Notifier, Queueing
+from runyard.backends.base import Backend, Notifier, Presence, Queueing
 from runyard.hosts.base import Seen, Unreachable
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
@@ -38,6 +38,7 @@ from runyard.model.wire import Claim, Hello, SyncResponse
 DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
 SITE_PAUSE_S = 5.0  # after the site could not be reached
 AFTER_CRASH_S = 1.0
+WORD_S = 45.0  # how long a scheduler may take to say why it ended something
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +168,8 @@ class Agent:
         """True when it is to be submitted again."""
         now = self._clock()
         verdict = watch.verdict_on(attempt, now)
+        if verdict is Verdict.OVER and self._waits_for_word(attempt, now):
+            return False
         if verdict is Verdict.OVER:
             self._end(attempt, attempt.sighting.text or "nothing of it is left, and it left no record")
         elif verdict is Verdict.NOT_STARTED:
@@ -174,6 +177,11 @@ class Agent:
         elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now) and self._may_give_up(attempt):
             self._give_up(attempt)
         return False
+
+    def _waits_for_word(self, attempt: Attempt, now: float) -> bool:
+        """A runner that was told to stop does not know by whom. Where there is a queue, its scheduler does, soon."""
+        unheard = attempt.sighting.presence is not Presence.GONE and now < attempt.status_at + WORD_S
+        return attempt.wants_word and unheard and isinstance(self._backend, Queueing)
 
     def _may_give_up(self, attempt: Attempt) -> bool:
         """Silence on another machine proves nothing, and a run that is given up may be tried again: so only a run that

@@ -13,6 +13,7 @@ from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import RELAYED_FILES, AttemptKey, Claim, Report
 
+OVERRULES = ("preempted", "timeout", "oom", "node_lost")  # why a scheduler ends what it has started
 SUPERSEDED = "superseded"  # the reason of a stop order for an attempt that the yard has given up
 
 
@@ -77,6 +78,12 @@ class Attempt:
         return self.status
 
     @property
+    def wants_word(self) -> bool:
+        """Somebody ended it from outside: the backend may know who, and why."""
+        record = self.record
+        return record is not None and record["ending"] == "stopped" and record.get("stop_reason") == "external"
+
+    @property
     def superseded(self) -> bool:
         return self.stop_reason == SUPERSEDED
 
@@ -128,14 +135,18 @@ class Attempt:
     def end_report(self, node: str) -> Report:
         return Report(
             key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node, granted=self._granted(),
-            started_at=self.started_at, native_id=self.sighting.native_id, record=self.record or self._backends_word(),
+            started_at=self.started_at, native_id=self.sighting.native_id, record=self._told_record(),
             gone=self.gone, outputs=self.outputs or [], detail="; ".join(self.notes) or None,
         )  # fmt: skip
 
-    def _backends_word(self) -> dict[str, Any] | None:
-        """Where no runner left a record, but the backend knows how it ended."""
-        ending = self.sighting.ending
-        return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
+    def _told_record(self) -> dict[str, Any] | None:
+        """The runner's record; where it left none, or was itself ended from outside, the backend's word counts."""
+        record, ending = self.record, self.sighting.ending
+        if record is None:
+            return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
+        if self.wants_word and ending in OVERRULES:
+            return {**record, "ending": ending, "message": self.sighting.text}
+        return record
 
     def _granted(self) -> dict[str, Any] | None:
         return self.grant.to_json() if self.grant else None

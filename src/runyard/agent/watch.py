@@ -93,7 +93,8 @@ class Watch:
 
     def _poll(self, attempts: list[Attempt]) -> list[Attempt]:
         """Ask the backend about those that left no record. Returns the ones that are gone."""
-        asked = [attempt for attempt in attempts if attempt.phase is Phase.STARTED and attempt.record is None]
+        started = [attempt for attempt in attempts if attempt.phase is Phase.STARTED]
+        asked = [attempt for attempt in started if attempt.record is None or attempt.wants_word]
         if not asked:
             return []
         sightings = self._backend.poll([attempt.job for attempt in asked])

@@ -24,7 +24,8 @@ from runyard.model.spec import name_text
 @click.option("--dir", "directory", metavar="DIR", help="Where runs are kept (default: sites/NAME in the home).")
 @click.option("--url", metavar="URL", help="The yard's address.  [RUNYARD_URL]")
 @click.option("--token", metavar="TOKEN", help="An agent's token, better given as a variable.  [RUNYARD_TOKEN]")
-def command(site: str, directory: str | None, url: str | None, token: str | None) -> None:
+@output.json_option
+def command(site: str, directory: str | None, url: str | None, token: str | None, as_json: bool) -> None:
     """Serve a site from this machine.
 
     It asks the yard for runs and has them executed as the site is described: on this machine, or by the scheduler of
@@ -36,10 +37,12 @@ def command(site: str, directory: str | None, url: str | None, token: str | None
         raise errors.InvalidInput("the site 'local' is served by the yard itself", "choose another name")
     target = locate.Finder.build(url, token, None, False, output.remark).find()
     Client(target.url, target.token).health()  # a wrong address or token is told now, not in a log
-    _serve(loaded, site, directory, target)
+    _serve(loaded, site, directory, target, output.writer(as_json))
 
 
-def _serve(loaded: settings.Settings, site: str, directory: str | None, target: locate.Target) -> None:
+def _serve(
+    loaded: settings.Settings, site: str, directory: str | None, target: locate.Target, writer: output.Writer
+) -> None:
     from runyard.agent import sites
     from runyard.agent.http import HttpLink
     from runyard.cli import daemon
@@ -47,7 +50,8 @@ def _serve(loaded: settings.Settings, site: str, directory: str | None, target: 
     daemon.log_to_stderr(loaded.log_level)
     link = HttpLink(target.url, target.token)
     agent = sites.build(link, site, _at(link.describe(site), directory), loaded)
-    output.remark(f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it")
+    said = f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it"
+    writer.write({"agent": agent.name, "site": site, "url": target.url}, lambda console: output.remark(said))
     with contextlib.closing(agent), _stopped_by_signals() as stop:
         agent.run_forever(stop)
     if agent.stale:

@@ -79,4 +79,12 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> No
         blocked=len(waiting), failures=0, queued_at=now, started_at=None, ended_at=None, cancel_by=None,
         cancel_at=None, record=None, granted=None, node=None,
     )  # fmt: skip
+    _wait_again(connection, run)
     settle.add_event(connection, now, run.id, run.attempt, "retried", f"{caller.name} asked to try it again")
+
+
+def _wait_again(connection: Connection, run: AnyRow) -> None:
+    """Runs that come after this one and have not had all their turns wait for it once more."""
+    for child in runs.get_many(connection, runs.children(connection, run.id)):
+        if child.state == RunState.QUEUED and child.blocked:
+            runs.change(connection, child.id, blocked=child.blocked + 1)

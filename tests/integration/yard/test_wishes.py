@@ -155,3 +155,17 @@ def test_an_agents_token_serves_its_site_alone(driver: Driver) -> None:
         driver.sync()
     with pytest.raises(errors.InvalidInput, match="names its site"):
         driver.yard.create_token(driver.admin, "x", "agent").result()
+
+
+def test_a_parent_that_is_retried_counts_again(driver: Driver) -> None:
+    """Its second success must not stand in for the other parent's first."""
+    first, second = driver.submit(2)
+    [child] = driver.submit(after=[first, second])
+    claims = {claim.key.run: claim for claim in driver.sync().claims}
+    driver.sync(ended(claims[first]), free=NOTHING)
+    driver.yard.retry(driver.alice, [first]).result()
+    [again] = driver.sync().claims
+    driver.sync(ended(again), free=NOTHING)
+    assert driver.take() == [], "the second parent still runs"
+    driver.sync(ended(claims[second]), free=NOTHING)
+    assert driver.take() == [child]

@@ -51,8 +51,7 @@ def leaves(command: click.Command, path: str = "runyard") -> list[tuple[str, cli
 
 @pytest.mark.parametrize(("path", "command"), leaves(cli), ids=lambda value: value if isinstance(value, str) else "")
 def test_every_command_speaks_json_and_explains_its_options(path: str, command: click.Command) -> None:
-    if path != "runyard agent":  # it serves until it is stopped
-        assert any("--json" in option.opts for option in command.params)
+    assert any("--json" in option.opts for option in command.params)
     assert all(option.help for option in command.params if isinstance(option, click.Option))
 
 

@@ -1,0 +1,48 @@
+"""Whose word counts when a runner left a record and its scheduler knows more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runyard.agent.attempts import Attempt
+from runyard.backends.base import Ending, Job, Presence, Sighting
+from runyard.model.resources import Resources
+from runyard.model.wire import AttemptKey, Claim
+
+KEY = AttemptKey(run=7, attempt=1)
+
+
+def _attempt(status: dict[str, Any] | None, ending: Ending | None) -> Attempt:
+    claim = Claim(key=KEY, batch="b", position=1, spec={"command": "x"}, argv=["x"], resources=Resources())
+    attempt = Attempt(claim=claim, job=Job(key=KEY, directory="/d", tag="t", batch="b", index=1), place="7/a1")
+    attempt.status, attempt.gone = status, "gone"
+    attempt.sighting = Sighting(presence=Presence.GONE, text="said the scheduler", ending=ending)
+    return attempt
+
+
+def _record(ending: str, stop_reason: str | None = None) -> dict[str, Any]:
+    return {"state": "ended", "ending": ending, "stop_reason": stop_reason, "exit_code": None, "signal": 15}
+
+
+@pytest.mark.parametrize(
+    ("record", "ending", "told"),
+    [
+        (_record("stopped", "external"), "preempted", "preempted"),
+        (_record("stopped", "external"), "timeout", "timeout"),
+        (_record("stopped", "external"), "external", "stopped"),
+        (_record("stopped", "external"), None, "stopped"),
+        (_record("stopped", "user"), "preempted", "stopped"),
+        (_record("exit"), "preempted", "exit"),
+        (None, "node_lost", "node_lost"),
+    ],
+)
+def test_the_word_that_counts(record: dict[str, Any] | None, ending: Ending | None, told: str) -> None:
+    report = _attempt(record, ending).end_report("node1")
+    assert report.record is not None
+    assert report.record["ending"] == told
+
+
+def test_without_any_word_there_is_no_record() -> None:
+    assert _attempt(None, None).end_report("node1").record is None
