@@ -19,6 +19,7 @@ from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
 LANE = "sync"
 RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
 LINGER_S = 0.1  # a start waits so long to be reported: many runs end before
+LOOK_UP_S = 15.0  # a start at a site with a queue waits so long for its native id
 REPEAT_S = 1.0  # an ending that the yard did not settle is reported again after so long
 BUSY_GAP_S = 0.05  # between two syncs while there is enough to do
 IDLE_GAP_S = 0.005
@@ -102,7 +103,14 @@ class Talk:
         return max(min(wishes), self._not_before)
 
     def _unreported(self) -> list[Attempt]:
-        return [a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded]
+        started = [
+            a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded
+        ]
+        return [a for a in started if self._knows_where(a)]
+
+    def _knows_where(self, attempt: Attempt) -> bool:
+        """A start is told with its node and its native id, which a queue may take a moment to show."""
+        return self._queue is None or bool(attempt.sighting.native_id) or self._clock() >= attempt.status_at + LOOK_UP_S
 
     def _pending(self) -> list[Attempt]:
         """Those that wait in the backend's own queue for a reason that the yard has not heard."""
