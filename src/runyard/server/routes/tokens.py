@@ -6,6 +6,7 @@ import asyncio
 
 from starlette.responses import Response
 
+from runyard.model import spec
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -23,6 +24,8 @@ async def list_tokens(call: Call) -> Response:
 
 async def create_token(call: Call) -> Response:
     given = await call.json()
+    if isinstance(given, dict) and "name" in given:
+        spec.name_text(given["name"], "name")  # says in words what the schema says in a pattern
     check(given, ref("NewToken"), "token")
     future = call.service.yard.create_token(call.caller, given["name"], given["role"], given.get("site"))
     return answer(await asyncio.wrap_future(future), 201, {"Cache-Control": "no-store"})
