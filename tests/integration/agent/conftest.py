@@ -37,7 +37,8 @@ def end_runner(attempt: Path) -> None:
     """What a failed test left running."""
     runner = records.read(f"{attempt}/started/runner.json")
     if runner and tree.is_alive(runner["pid"], runner["start_time"]):
-        os.kill(runner["pid"], signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may end by itself just now
+            os.kill(runner["pid"], signal.SIGKILL)
         sweep.sweep(str(attempt))
 
 
