@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+TRAINER := .venv-examples/.installed
+KERAS2 := .venv-keras2
 WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test labs lab-slurm lab-gridengine check format docs bench clean
+.PHONY: help install demo example-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,13 +27,23 @@ $(DEMO): pyproject.toml scripts/make-venv
 
 $(DEV): pyproject.toml scripts/make-venv
 	@sh scripts/make-venv "$(PYTHON)" "$(VENV)"
-	@$(PIP) '.[dev,postgres,demo]'
+	@$(PIP) '.[dev,postgres,rabbitmq,demo]'
 	@touch $(DEMO) $(DEV)
 
 demo: $(DEMO)  ## start a yard, train a small model eight times, show the best
 	@$(BIN)/python examples/demo.py
 
-test: install labs check  ## everything: checks, unit, integration and acceptance tests
+# In environments of their own: PyTorch is too big for everybody's, and Keras 2 needs an old Python.
+example-deps: $(TRAINER)  ## what examples/patchwise, examples/ic-train and their tests run on
+	@sh scripts/make-keras2-venv "$(KERAS2)" tests/labs/keras2.txt
+
+$(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.txt scripts/make-venv
+	@sh scripts/make-venv "$(PYTHON)" $(@D)
+	@$(@D)/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
+		$(patsubst %,--requirement %,$(filter %.txt,$^))
+	@touch $@
+
+test: install example-deps labs check  ## everything: checks, unit, integration and acceptance tests
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 labs:  ## the programs that the tests talk to, by apt-get when root
@@ -42,6 +54,9 @@ lab-slurm: install labs  ## leave a small Slurm running to try runyard on
 
 lab-gridengine: install labs  ## leave a small Grid Engine running to try runyard on (root)
 	@$(BIN)/python -m tests.labs gridengine
+
+lab-rabbitmq: install labs  ## leave a RabbitMQ running to try runyard on
+	@$(BIN)/python -m tests.labs rabbitmq
 
 check: install  ## ruff and mypy
 	@$(BIN)/ruff check .
@@ -54,10 +69,11 @@ format: install  ## put the code into shape
 
 docs: install  ## write the generated reference pages anew
 	@$(BIN)/python scripts/write_settings_page.py
+	@$(BIN)/python scripts/write_cli_page.py
 
 bench: install labs  ## measure runyard against the plain alternatives
 	@$(BIN)/python -m bench $(ARGS)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-examples $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -19,6 +19,10 @@ from pathlib import Path
 
 from tests.labs import cgroups
 
+_ROOT = Path(__file__).resolve().parents[2]
+TRAINER_PYTHON = _ROOT / ".venv-examples" / "bin" / "python"
+KERAS2_PYTHON = _ROOT / ".venv-keras2" / "bin" / "python"
+
 
 class Missing(Exception):
     """This machine does not have the component; the text says why."""
@@ -121,6 +125,40 @@ def _gridengine() -> str:
     return _number(_answer(_program("sge_shepherd", "/usr/lib/gridengine"), "-help"))
 
 
+def _rabbitmq() -> str:
+    """Every way to ask for the version starts an Erlang machine; the directory of its parts has it in its name."""
+    _program("rabbitmq-server", "/usr/lib/rabbitmq/bin")
+    _program("openssl")
+    found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*"))
+    return _number(found[-1].name) if found else "unknown"
+
+
+def _trainer() -> str:
+    """What `make example-deps` installs for examples/patchwise."""
+    return "Keras {}, PyTorch {}".format(*_versions(TRAINER_PYTHON, "keras", "torch"))
+
+
+def _pytables() -> str:
+    """What `make example-deps` installs for the table of examples/ic-train."""
+    return "pandas {}, PyTables {}".format(*_versions(TRAINER_PYTHON, "pandas", "tables"))
+
+
+def _keras2() -> str:
+    return "Keras {}, TensorFlow {}".format(*_versions(KERAS2_PYTHON, "keras", "tensorflow"))
+
+
+def _versions(interpreter: Path, *packages: str) -> list[str]:
+    """From the records of what is installed: to import these takes seconds."""
+    environment = interpreter.parents[1]
+    if not (environment / ".installed").exists():
+        raise Missing(f"{environment.name} is not there: make example-deps")
+    records = environment.glob("lib/python*/site-packages/*.dist-info")
+    found = dict(record.stem.lower().split("-", 1) for record in records)
+    if missing := [package for package in packages if package not in found]:
+        raise Missing(f"{environment.name} has no {missing[0]}: make example-deps")
+    return [found[package] for package in packages]
+
+
 def _sshd() -> str:
     """Its own way to tell the version came late and is an error of usage before: the client is built with it."""
     _program("sshd")
@@ -169,7 +207,12 @@ KNOWN = {
         Component(name="slurm", find=_slurm),
         Component(name="slurmdbd", find=_slurmdbd),
         Component(name="gridengine", find=_gridengine),
+        Component(name="rabbitmq", find=_rabbitmq),
         Component(name="sshd", find=_sshd),
+        Component(name="trainer", find=_trainer),
+        Component(name="keras 2", find=_keras2, everywhere=False),
+        Component(name="pytables", find=_pytables),
+        Component(name="curl", find=lambda: _number(_answer("curl", "--version"))),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
         Component(name="GNU parallel", find=_parallel),
         Component(name="chromium", find=lambda: _number(_answer("chromium", "--version"))),

@@ -1,0 +1,103 @@
+"""The trainer of examples/patchwise as a process, and the interpreters that have a Keras."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.labs.components import TRAINER_PYTHON
+
+PATCHWISE = Path(__file__).resolve().parents[2] / "examples" / "patchwise"
+SMALL = ("--patch-height", "32", "--patch-width", "32", "--filters", "8", "--batch", "8", "--learning-rate", "0.003")
+# One thread: two that wait for each other on a busy core are slower, and the order of their sums is not certain.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+WAIT_S = 280
+
+
+@dataclass(kw_only=True)
+class Training:
+    """A trainer that was started, and what it left."""
+
+    output: Path
+    process: subprocess.Popen[str]
+    said: str = ""
+    complained: str = ""
+    peak: int = 0  # bytes of memory
+
+    def end(self) -> Training:
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        timer = threading.Timer(WAIT_S, self.process.kill)
+        timer.start()
+        self.said += self.process.stdout.read()
+        self.complained = self.process.stderr.read()
+        _, status, usage = os.wait4(self.process.pid, 0)  # tells of this one child how much it took at most
+        timer.cancel()
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.peak = usage.ru_maxrss * 1024
+        return self
+
+    def until_it_says(self, words: str) -> Training:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said += line
+            if words in line:
+                return self
+        raise AssertionError(f"it never said {words!r}: {self.end().complained}")
+
+    @property
+    def code(self) -> int:
+        return self.process.returncode
+
+    def result(self) -> list[dict[str, Any]]:
+        assert self.code == 0, self.said + self.complained
+        models: list[dict[str, Any]] = json.loads((self.output / "result.json").read_text())["models"]
+        return models
+
+    def files(self) -> dict[str, bytes]:
+        """What the training wrote, to compare it with another's."""
+        self.result()
+        return {path.name: path.read_bytes() for path in sorted(self.output.iterdir()) if path.is_file()}
+
+
+def start(output: Path, page: Path, *flags: object, **env: str) -> Training:
+    process = subprocess.Popen(
+        [TRAINER_PYTHON, PATCHWISE / "trainer.py", page, *SMALL, *map(str, flags)],
+        env={**ENVIRONMENT, "OUTPUT_DIR": str(output), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return Training(output=output, process=process)
+
+
+def run(*words: object, interpreter: Path = TRAINER_PYTHON, **env: str) -> str:
+    """What a program of the example, or any other, prints."""
+    done = subprocess.run(
+        [interpreter, *map(str, words)],
+        env={**ENVIRONMENT, "PYTHONPATH": str(PATCHWISE), **env},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def draw_page(directory: Path, *, seed: int = 1, side: int = 400, named: bool = False) -> Path:
+    size = ("--height", side, "--width", side, "--seed", seed)
+    run(PATCHWISE / "make_page.py", directory, *size, *(["--named"] if named else []))
+    return directory
+
+
+def classify(page: Path, models: Path) -> dict[str, Any]:
+    score: dict[str, Any] = json.loads(run(PATCHWISE / "classify.py", page, models))
+    return score
