@@ -1,4 +1,4 @@
-"""`python -m tests.labs slurm`: leave a cluster running, for a person to try things on, and say how to stop it."""
+"""`python -m tests.labs slurm`: leave a lab running, for a person to try things on, and say how to stop it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from tests.labs import gridengine, slurm, table
+from tests.labs import gridengine, rabbitmq, slurm, table
 from tests.labs.cluster import Cluster
 
 _TRY = {
@@ -17,7 +17,7 @@ _TRY = {
 }
 
 
-_NEEDS = {"slurm": ["slurm"], "gridengine": ["root", "gridengine"]}
+_NEEDS = {"slurm": ["slurm"], "gridengine": ["root", "gridengine"], "rabbitmq": ["rabbitmq"]}
 
 
 def main(kind: str, role: str = "start") -> int:
@@ -47,20 +47,24 @@ def _keep(kind: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     with _make(kind) as lab:
-        print(_page(lab), flush=True)
+        page = _broker_page(lab) if isinstance(lab, rabbitmq.RabbitLab) else _cluster_page(lab)
+        stop = _paragraph("It stays until you stop it:", [f"kill {os.getpid()}"])
+        print("\n".join([*page, *stop]), flush=True)
         _close_output()
         asked.wait()
     return 0
 
 
-def _make(kind: str) -> Cluster:
+def _make(kind: str) -> Cluster | rabbitmq.RabbitLab:
+    if kind == "rabbitmq":
+        return rabbitmq.RabbitLab()
     if kind == "gridengine":
         return gridengine.GridEngineLab(gridengine.Options(gpus=2))
     accounting = table.look_up("slurmdbd").version is not None
     return slurm.SlurmLab(slurm.Options(accounting=accounting, gpus=2 if os.geteuid() == 0 else 0))
 
 
-def _page(lab: Cluster) -> str:
+def _cluster_page(lab: Cluster) -> list[str]:
     path = f"{os.path.dirname(sys.executable)}:{lab.env.get('PATH', '')}".rstrip(":")
     variables = [f"export {name}={value}" for name, value in {**lab.env, "PATH": f"{path}:$PATH"}.items()]
     own = [
@@ -68,13 +72,24 @@ def _page(lab: Cluster) -> str:
         "runyard site test lab",
         "runyard submit --site lab -- hostname",
     ]
-    return "\n".join([
+    return [
         f"A {lab.kind} cluster of {len(lab.nodes)} nodes is running in {lab.root}.",
         *_paragraph("In a shell that is to use it:", variables),
         *_paragraph("By its own commands:", _TRY[lab.kind]),
         *_paragraph("By runyard:", own),
-        *_paragraph("It stays until you stop it:", [f"kill {os.getpid()}"]),
-    ])  # fmt: skip
+    ]
+
+
+def _broker_page(lab: rabbitmq.RabbitLab) -> list[str]:
+    vhost = lab.add_vhost()
+    variables = [f"export RUNYARD_BROKER={lab.url(vhost)}"]
+    encrypted = [f"export RUNYARD_BROKER={lab.url(vhost, tls=True)}", f"export SSL_CERT_FILE={lab.authority}"]
+    return [
+        f"A RabbitMQ is running in {lab.root}.",
+        *_paragraph("In a shell that is to use it:", variables),
+        *_paragraph("Or, with TLS:", encrypted),
+        *_paragraph(f"Its own page, for {lab.user} with the password {lab.password}:", [lab.management_url()]),
+    ]
 
 
 def _paragraph(title: str, lines: list[str]) -> list[str]:

@@ -29,9 +29,10 @@ class Cluster(abc.ABC):
     nodes: list[str]
     network: Network | None
 
-    def __init__(self) -> None:
+    def __init__(self, below: Path | None = None) -> None:
+        """`below` is where its directory is made, where that is not the one for temporary files."""
         self.user = accounts.submitter()
-        self.root = Path(tempfile.mkdtemp(prefix=f"ry-{self.kind}-"))
+        self.root = Path(tempfile.mkdtemp(prefix=f"ry-{self.kind}-", dir=below))
         self.root.chmod(0o755)
         self.logs = self.root / "log"
         self.directory = self.root / "shared"

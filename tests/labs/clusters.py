@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from tests.labs import gridengine, slurm
+from tests.labs import gridengine, rabbitmq, slurm
 from tests.labs.sshd import SshLab
 
 
@@ -102,6 +102,19 @@ def gridengine_lab(
         component("root")
         options = gridengine.Options(**settings)
         lab: gridengine.GridEngineLab = borrow(options, lambda: gridengine.GridEngineLab(options))
+        return lab
+
+    return get
+
+
+@pytest.fixture
+def rabbitmq_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Callable[..., rabbitmq.RabbitLab]:
+    """`rabbitmq_lab()` is a broker of one node; `rabbitmq_lab(nodes=3)` a cluster, see rabbitmq.Options."""
+
+    def get(**settings: Any) -> rabbitmq.RabbitLab:
+        component("rabbitmq")
+        options = rabbitmq.Options(**settings)
+        lab: rabbitmq.RabbitLab = borrow(options, lambda: rabbitmq.RabbitLab(options))
         return lab
 
     return get

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.labs import supervise
 
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -67,6 +69,13 @@ class Daemons:
     def pids(self) -> dict[str, int]:
         """The daemons that live; their job processes are not among them."""
         return dict(self._ask("alive")["pids"])
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Used so far by each daemon and the children it waited for; and as `jobs` by all others that have ended, which
+        come back to the supervisor."""
+        ended = psutil.Process(self.pid).cpu_times()
+        used = {name: sum(psutil.Process(pid).cpu_times()[:4]) for name, pid in self.pids().items()}
+        return {"jobs": ended.children_user + ended.children_system, **used}
 
     def close(self) -> None:
         """End them all. A supervisor that was killed before is no error."""

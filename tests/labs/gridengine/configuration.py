@@ -10,6 +10,7 @@ PROGRAMS = Path("/usr/lib/gridengine")
 """The programs themselves: what Debian has in /usr/bin are shell scripts that take twenty times as long."""
 
 QUEUE = "cpu"
+SPREAD = "spread"  # a parallel environment that takes two slots of each host
 _DEFAULTS = Path("/usr/share/gridengine/default-configuration")
 _COMPLEXES = {"gpu": "INT", "memory": "MEMORY"}
 
@@ -102,6 +103,23 @@ def host_group(names: Sequence[str]) -> str:
     return _lines({"group_name": "@allhosts", "hostlist": " ".join(names)})
 
 
+def spread() -> str:
+    return _lines({
+        "pe_name": SPREAD,
+        "slots": 999,
+        "user_lists": "NONE",
+        "xuser_lists": "NONE",
+        "start_proc_args": "NONE",
+        "stop_proc_args": "NONE",
+        "allocation_rule": 2,
+        "control_slaves": "TRUE",
+        "job_is_first_task": "TRUE",
+        "urgency_slots": "min",
+        "accounting_summary": "TRUE",
+        "qsort_args": "NONE",
+    })  # fmt: skip
+
+
 def queue(options: Options, temporary: Path) -> str:
     """`temporary` must be each host's own: job 1 of every cell has its directory `1.1.cpu` there."""
     nothing = (
@@ -120,7 +138,7 @@ def queue(options: Options, temporary: Path) -> str:
         "min_cpu_interval": "00:05:00",
         "processors": "UNDEFINED",
         "qtype": "BATCH INTERACTIVE",
-        "pe_list": "smp",
+        "pe_list": f"smp {SPREAD}",
         "rerun": "FALSE",
         "slots": options.slots,
         "tmpdir": temporary,

@@ -194,6 +194,7 @@ class GridEngineLab(Cluster):
             self._qconf("-ah", plain=node)
             self._qconf("-Ae", configuration.host(node, self.options))
         self._qconf("-Ahgrp", configuration.host_group(self.nodes))
+        self._qconf("-Ap", configuration.spread())
         self._qconf("-Aq", configuration.queue(self.options, self.network.local))
 
     def _qconf(self, option: str, text: str | None = None, plain: str | None = None) -> str:

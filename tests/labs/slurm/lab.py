@@ -22,8 +22,8 @@ _UP = {"idle", "mixed", "allocated", "completing"}
 class SlurmLab(Cluster):
     kind = "slurm"
 
-    def __init__(self, options: Options | None = None) -> None:
-        super().__init__()
+    def __init__(self, options: Options | None = None, *, below: Path | None = None) -> None:
+        super().__init__(below)
         self.options = options or Options()
         # Control groups of all labs lie in one place, under the names of the nodes.
         prefix = f"c{os.getpid()}x{next(_NUMBERS)}n" if self.options.cgroup_memory else "n"
@@ -71,6 +71,12 @@ class SlurmLab(Cluster):
             return job if job.get("JobState") in states else None
 
         return waiting.until(found, f"job {number} {' or '.join(states)}", timeout_s=timeout_s, every_s=0.1) or {}
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Used so far: `control` by the daemons of the whole cluster, `nodes` by slurmd, its steps and the jobs."""
+        used = self._daemons.cpu_seconds()
+        nodes = sum(seconds for name, seconds in used.items() if name.startswith(("slurmd-", "jobs")))
+        return {"control": sum(used.values()) - nodes, "nodes": nodes}
 
     # Faults, and their repair
 
