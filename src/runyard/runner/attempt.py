@@ -18,6 +18,8 @@ _FIRST_SAMPLE_S = 0.2
 _MERGE_S = 0.1
 _GOODBYE_S = 0.5  # for what the first process leaves behind, such as a `tee` that still writes
 _LEFTOVER_GRACE_S = 2.0
+_OWN_TURN_S = 0.5  # until a signal to all processes has reached the runner too
+_BEFORE_KILL_S = 25.0  # from a scheduler's SIGTERM to its SIGKILL: thirty seconds, unless its owner chose otherwise
 _KILL_AGAIN_S, _KILL_AGAIN_MOST_S = 0.05, 1.0
 
 
@@ -31,6 +33,7 @@ class Attempt:
         self._ended = usage.Ended()
         self._timers = timers.Timers()
         self._child: Optional[child.Child] = None
+        self._first_lives = False
         self._started_at, self._begun = time.time(), time.monotonic()
         self._beats = 0
         self._ending: Optional[str] = None  # the first cause; later ones change nothing
@@ -87,6 +90,7 @@ class Attempt:
         try:
             group = self._judge.cgroup if self._judge is not None else None
             self._child = child.Child(self._spec, self._output.stdout, self._output.stderr, group)
+            self._first_lives = True
             return True
         except OSError as error:
             self._end_as("launch", "could not start a process: %s" % error.strerror)
@@ -104,18 +108,24 @@ class Attempt:
             self._timers.set("warning", self._spec.time_limit - grace, lambda: self._time_is_up(grace))
 
     def _grace_within(self, limit: float) -> float:
-        """Saving may take its time; but most of the limit is for the work."""
         checkpoint = self._spec.checkpoint
-        return min(checkpoint.grace, limit / 4) if checkpoint is not None else min(self._spec.grace, limit / 10)
+        return spec.saving_time(checkpoint.grace, limit) if checkpoint else min(self._spec.grace, limit / 10)
+
+    def _grace_before_kill(self) -> float:
+        """What a scheduler leaves us of its own, less what the record takes."""
+        checkpoint = self._spec.checkpoint
+        return max(self._spec.grace, min(checkpoint.grace, _BEFORE_KILL_S)) if checkpoint else self._spec.grace
+
+    @property
+    def _warning_signal(self) -> int:
+        checkpoint = self._spec.checkpoint
+        return checkpoint.signal if checkpoint is not None else self._spec.stop_signal
 
     def _watch(self) -> None:
         while not self._reap():
-            received = kernel.wait_signal(self._timers.timeout())
-            if received == signal.SIGUSR2:
-                self._read_control()
-            elif received == signal.SIGTERM:
-                self._stop("external", self._spec.grace)
+            self._heed(kernel.wait_signal(self._timers.timeout()))
             self._timers.run_due()
+            self._heed(kernel.wait_signal(0, kernel.FROM_OUTSIDE))  # before the end that it may have brought is seen
 
     def _reap(self) -> bool:
         """True when no child is left. Orphans become our children, so then there is no descendant either."""
@@ -133,11 +143,14 @@ class Attempt:
     # Endings
 
     def _first_ended(self, first: child.Child, status: int) -> None:
+        self._first_lives = False
         failure = first.failure()
         if failure is not None:
             self._end_as("launch", failure)
         elif os.WIFSIGNALED(status):
             self._signal = os.WTERMSIG(status)
+            if self._spec.scheduler and self._signal in kernel.FROM_OUTSIDE:
+                self._heed(kernel.wait_signal(_OWN_TURN_S, kernel.FROM_OUTSIDE))
         else:
             self._exit_code = os.WEXITSTATUS(status)
         unready = setup.failure(self._spec.setup, self._exit_code) if self._ending is None else None
@@ -162,29 +175,52 @@ class Attempt:
             grace = stop.get("grace")
             self._stop(str(stop.get("reason")), grace if isinstance(grace, (int, float)) else self._spec.grace)
 
+    def _heed(self, heard: Optional[int]) -> None:
+        """A signal from outside. A wish comes first: whoever has one may have told the scheduler too."""
+        if heard is None or heard == signal.SIGCHLD:
+            return
+        from . import notices  # here: few runs ever get one, and an interpreter start is paid for each
+
+        self._read_control()
+        meaning, warning = notices.meaning(self._spec.scheduler, heard), self._warning_signal
+        is_known = notices.reached_all(self._spec.scheduler, heard)
+        number = None if is_known and heard == warning else warning
+        if meaning == notices.END:
+            self._begin_end("stopped", "", number, self._grace_before_kill(), "external")
+        elif meaning == notices.WARNING and self._spec.checkpoint is not None:
+            limit, grace = self._spec.time_limit, self._spec.checkpoint.grace
+            message = "the scheduler warned it of its end by %s" % signal.Signals(heard).name
+            self._begin_end("timeout", message, number, self._grace_within(limit) if limit else grace, "external")
+        elif meaning == notices.WARNING and not is_known:  # for the run, whatever it makes of it
+            self._tell(heard)
+
     def _stop(self, reason: str, grace: float) -> None:
-        """May come again, and with a shorter grace: the signal goes out once, the earliest kill counts."""
-        if self._end_as("stopped", ""):
-            self._stop_reason = reason
-            self._warn(self._spec.stop_signal)
-        self._timers.set_sooner("kill", grace, self._kill)
+        self._begin_end("stopped", "", self._spec.stop_signal, grace, reason)
 
     def _time_is_up(self, grace: float) -> None:
-        if self._end_as("timeout", "reached its time limit of %g seconds" % (self._spec.time_limit or 0)):
-            checkpoint = self._spec.checkpoint
-            self._warn(checkpoint.signal if checkpoint is not None else self._spec.stop_signal)
+        message = "reached its time limit of %g seconds" % (self._spec.time_limit or 0)
+        self._begin_end("timeout", message, self._warning_signal, grace)
+
+    def _begin_end(
+        self, ending: str, message: str, number: Optional[int], grace: float, reason: Optional[str] = None
+    ) -> None:
+        """May come again, and with a shorter grace: the signal goes out once, the earliest kill counts."""
+        if self._end_as(ending, message):
+            self._stop_reason = reason
+            if number is not None:
+                self._tell(number)
+            self._timers.set("beat", 0, self._beat)  # the status says at once that the end has begun
         self._timers.set_sooner("kill", grace, self._kill)
 
-    def _warn(self, number: int) -> None:
+    def _tell(self, number: int) -> None:
         """To the process group of the user's process, which may be asleep in a SIGSTOP.
 
         A user signal is a message for the first process alone: its helpers know nothing of it, and would die of it.
         """
-        if self._child is not None:
-            alone = number in (signal.SIGUSR1, signal.SIGUSR2)
+        if self._child is not None and self._first_lives:
+            alone = number in spec.USER_SIGNALS
             tree.send([self._child.pid if alone else -self._child.pid], number)
             tree.send([-self._child.pid], signal.SIGCONT)
-            self._timers.set("beat", 0, self._beat)  # the status says at once that the end has begun
 
     def _end_leftovers(self) -> None:
         left = [process.pid for process in self._processes() if process.alive]
@@ -272,6 +308,7 @@ class Attempt:
             "state": state,
             "beat": self._beats + (state == "ended"),
             "pid": os.getpid(),
+            "node": kernel.node(),
             "child": self._child.pid if self._child is not None else None,
             "started_at": self._started_at,
             "ending": self._ending,

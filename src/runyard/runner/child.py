@@ -51,6 +51,8 @@ def _become_program(
         kernel.die_with_parent()
         if os.getppid() != runner:  # it died before that call: nobody would ever kill us
             os._exit(_NOT_STARTED)
+        for number in wanted.ignored:
+            signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)

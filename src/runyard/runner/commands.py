@@ -3,27 +3,33 @@
 import json
 import os
 import sys
-from typing import List
+from typing import Callable, Dict, List, Optional
 
-USAGE = """usage: python3 <runner directory> run <attempt directory>
+USAGE = """usage: python3 <runner directory> run <attempt directory> [<shell script>]
        python3 <runner directory> zygote <site directory>
        python3 <runner directory> sweep <attempt directory>"""
 
 
 def main(arguments: List[str]) -> int:
-    commands = {"run": run, "zygote": zygote, "sweep": sweep}
-    if len(arguments) != 2 or arguments[0] not in commands:
+    commands: Dict[str, Callable[..., int]] = {"run": run, "zygote": zygote, "sweep": sweep}
+    most = 3 if arguments[:1] == ["run"] else 2
+    if not 2 <= len(arguments) <= most or arguments[0] not in commands:
         print(USAGE, file=sys.stderr)
         return 2
     # Bytes, because the locale may not be able to tell the name of every directory.
-    return commands[arguments[0]](os.fsencode(arguments[1]))
+    return commands[arguments[0]](*map(os.fsencode, arguments[1:]))
 
 
-def run(directory: bytes) -> int:
+def run(directory: bytes, successor: Optional[bytes] = None) -> int:
+    """The successor is a script that this process becomes when the record is written, where there is such a file."""
     from . import process, runner
 
     process.settle_in()
-    return runner.main(directory)
+    code = runner.main(directory)
+    if code == 0 and successor is not None:
+        process.become(successor, directory)
+    sys.stderr.flush()
+    os._exit(code)  # an orderly end of the interpreter would be a tenth of what a short run costs
 
 
 def zygote(directory: bytes) -> int:

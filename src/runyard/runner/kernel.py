@@ -4,10 +4,12 @@ import ctypes
 import functools
 import os
 import signal
-import socket
 from typing import FrozenSet, Optional
 
-SIGNALS: FrozenSet[int] = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR2})  # a runner waits for these
+SIGNALS: FrozenSet[int] = frozenset(  # a runner waits for these
+    {signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+)
+FROM_OUTSIDE = SIGNALS - {signal.SIGCHLD}
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -33,9 +35,9 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def wait_signal(timeout: float) -> Optional[int]:
-    """The next of SIGNALS, which the caller keeps blocked; None when there was none in `timeout` seconds."""
-    info = signal.sigtimedwait(SIGNALS, max(timeout, 0))
+def wait_signal(timeout: float, wanted: FrozenSet[int] = SIGNALS) -> Optional[int]:
+    """The next of these, which the caller keeps blocked; None when there was none in `timeout` seconds."""
+    info = signal.sigtimedwait(wanted, max(timeout, 0))
     return info.si_signo if info is not None else None
 
 
@@ -53,4 +55,4 @@ def boot_id() -> str:
 
 @functools.lru_cache(maxsize=None)
 def node() -> str:
-    return socket.gethostname()
+    return os.uname()[1]

@@ -7,6 +7,9 @@ from typing import Any, Dict, List, Optional
 
 from . import kernel, records
 
+GRID_ENGINE = "gridengine"
+USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # Grid Engine sends them to all processes of a job
+
 
 class BadSpec(Exception):
     """spec.json cannot be carried out; the text says why."""
@@ -36,6 +39,9 @@ class Spec:
         self.grace = float(stop.get("grace", 10))
         checkpoint = value.get("checkpoint")
         self.checkpoint = Checkpoint(checkpoint) if checkpoint is not None else None
+        self.scheduler = str(value.get("scheduler") or "")  # whose job the runner is
+        # The helpers of a run that is warned would die of these, and its first process before the runner can warn it.
+        self.ignored = USER_SIGNALS if self.checkpoint is not None and self.scheduler == GRID_ENGINE else ()
         self.split_output = bool(value.get("split_output"))
         self.stdout = _file(value.get("stdout"))
         self.stderr = _file(value.get("stderr")) if value.get("stderr") != value.get("stdout") else None
@@ -47,6 +53,11 @@ class Spec:
         self.may_use_cgroup = value.get("memory_judge") != "pss"
         if not self.argv or not self.argv[0]:
             raise BadSpec("spec.json names no command")
+
+
+def saving_time(grace: float, limit: float) -> float:
+    """Before a time limit: saving may take its time, but most of the limit is for the work."""
+    return min(grace, limit / 4)
 
 
 def load(path: str = "spec.json") -> Spec:
@@ -61,10 +72,27 @@ def load(path: str = "spec.json") -> Spec:
 
 def _environment(given: Dict[str, str], tag: str, inherit: bool) -> Dict[bytes, bytes]:
     """Complete as it is given, or laid over what a scheduler's job has."""
-    env = dict(os.environb) if inherit else {}
+    env = _of_this_job() if inherit else {}
     env.update({records.to_bytes(name): records.to_bytes(value) for name, value in given.items()})
     env[b"RUNYARD_TAG"] = records.to_bytes(tag)
     return env
+
+
+def _of_this_job() -> Dict[bytes, bytes]:
+    """With what a login would set, where the submitter had nothing to pass on: in cron, under `env -i`."""
+    env = dict(os.environb)
+    if b"HOME" in env and b"USER" in env:
+        return env
+    import pwd  # here, because the account is looked up far away on some clusters, and is rarely needed
+
+    try:
+        account = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return env
+    login = {"HOME": account.pw_dir, "USER": account.pw_name, "LOGNAME": account.pw_name, "SHELL": account.pw_shell}
+    found = {name.encode(): os.fsencode(value) for name, value in login.items()}
+    found.update(env)
+    return found
 
 
 def _file(pattern: Optional[str]) -> Optional[bytes]:

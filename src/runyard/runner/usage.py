@@ -3,9 +3,12 @@
 import os
 import resource
 import time
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from . import kernel, nvml, records, tree
+from . import kernel, records, tree
+
+if TYPE_CHECKING:
+    from . import nvml
 
 FILE = "usage.jsonl"
 
@@ -13,7 +16,7 @@ FILE = "usage.jsonl"
 class Sampler:
     def __init__(self, gpus: List[str]) -> None:
         self._gpus = gpus
-        self._nvml: Optional[nvml.Nvml] = None
+        self._nvml: Optional["nvml.Nvml"] = None
         self._file: Optional[int] = None
         self._when = time.monotonic()
         self._cpu = 0.0
@@ -46,6 +49,8 @@ class Sampler:
     def _gpu_usage(self) -> List[Dict[str, Any]]:
         """The library is opened by the first sample, in the runner itself: a driver does not survive a fork."""
         if self._gpus and self._nvml is None:
+            from . import nvml  # here: most runs have no GPU, and an interpreter start is paid for each
+
             self._nvml = nvml.open_library()
         if self._nvml is None:
             self._gpus = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 from tests.integration.runner.attempts import NewAttempt, python_job, shell_job
@@ -42,6 +43,14 @@ def test_an_environment_laid_over_the_jobs_own(new_attempt: NewAttempt, python: 
     attempt = new_attempt(job, python=python, env=env, inherit_env=True)
     assert attempt.begin(env={**os.environ, "NATIVE": "theirs", "BOTH": "theirs"}).wait(30) == 0
     assert attempt.text() == "theirs ours ours\n"
+
+
+def test_a_job_without_any_environment_has_a_home(new_attempt: NewAttempt, python: str) -> None:
+    """As where cron submitted it. What the job has is not touched."""
+    attempt = new_attempt(shell_job('echo "$HOME $USER $SHELL"'), python=python, env={}, inherit_env=True)
+    assert attempt.begin(env={"SHELL": "/bin/mine"}).wait(30) == 0
+    account = pwd.getpwuid(os.getuid())
+    assert attempt.text() == f"{account.pw_dir} {account.pw_name} /bin/mine\n"
 
 
 def test_a_run_is_warned_saves_and_says_so(new_attempt: NewAttempt, tmp_path: Path, python: str) -> None:
