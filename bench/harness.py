@@ -31,9 +31,10 @@ class Result:
     unit: str
     target: str = ""
     met: bool | None = None
+    ratio: float | None = None  # where it is not that of the two numbers
 
     def line(self) -> str:
-        ratio = self.value / self.alternative if self.alternative else float("nan")
+        ratio = self.ratio or (self.value / self.alternative if self.alternative else float("nan"))
         verdict = {None: "", True: "met", False: "MISSED"}[self.met]
         return (
             f"({self.letter}) {self.what}\n"
