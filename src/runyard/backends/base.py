@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,13 +29,15 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """Jobs with equal resources that are submitted at once."""
+    """Jobs that a scheduler is asked for in the same words, submitted at once."""
 
     name: str
     resources: Resources
     jobs: tuple[Job, ...]
     options: Mapping[str, str] = field(default_factory=dict)  # what the runs ask of the scheduler, in its own words
     avoid: tuple[str, ...] = ()  # nodes that failed an earlier attempt, by the names that sightings gave
+    warning: int | None = None  # seconds before its time limit at which a scheduler is asked to warn it as well
+    owner: str = ""  # the site that has it, by the name that its yard gave it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +90,7 @@ class Backend(abc.ABC):
     - GONE is said only with proof, and a job's remains are ended before: after it, no process of the job lives.
     - A job that was stopped before it began never begins. It leaves an exit record that says `stopped`.
     - Doubt is UNKNOWN. A verb raises only for a site that cannot be used at all (ConfigError).
-    - One thread calls the verbs.
+    - One thread calls the verbs. Only `cancel` and `room` may come from another, while one of the others is at work.
     """
 
     host: Host
@@ -105,11 +107,13 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
-        """What is known of each of these jobs, with one question for all."""
+        """What is known of each of these jobs, with one question for all. Without any: carry on with what is under way,
+        such as the ends that `cancel` has asked for."""
 
     @abc.abstractmethod
     def cancel(self, stops: Sequence[Stop]) -> None:
-        """Work towards the end of these jobs; called again and again until they are gone."""
+        """Work towards the end of these jobs; called again and again until they are gone. It does not wait for a
+        scheduler: what that has to be told is told by the next poll."""
 
     @abc.abstractmethod
     def explain(self, job: Job) -> str:
@@ -120,11 +124,17 @@ class Backend(abc.ABC):
 
 
 class Queueing(abc.ABC):
-    """The optional power of a site that has a queue of its own: it takes jobs by number, not by slots."""
+    """The optional power of a site that has a queue of its own: it takes jobs by number, not by slots, and keeps notes
+    of the batches that it was handed."""
 
     @abc.abstractmethod
     def room(self) -> int:
-        """How many more jobs may be handed over now. Cheap: it asks nobody."""
+        """How many more jobs may be handed over now, by the last poll. Cheap: it asks nobody."""
+
+    @abc.abstractmethod
+    def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
+        """Remove what is noted of this owner's batches, except for those in `kept`; `like` is the name of any batch of
+        the same yard. What the queue still has stays. False: there is something left to clear."""
 
 
 class Notifier(abc.ABC):

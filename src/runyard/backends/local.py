@@ -58,13 +58,14 @@ class Runner:
 
 
 class LocalBackend(Backend, Notifier):
-    def __init__(self, directory: Path, python: str = "") -> None:
+    def __init__(self, directory: Path, python: str = "", *, zygote: bool = True) -> None:
+        """`zygote`: whether a process that makes starts fast may stay behind when this one ends."""
         self.host = LocalHost()
         self._directory = os.fspath(directory)
         local.make_directory(self._directory)
         # Isolated: neither the user's modules nor site-packages have any business in a runner.
         self._command = [python or sys.executable, "-I", "-S", runner.install(self._directory)]
-        self._zygote = ZygoteLine(self._directory, self._command)
+        self._zygote = ZygoteLine(self._directory, self._command, used=zygote)
         self._spawned: dict[str, int] = {}  # attempt directory → process number of the runner
         self._swept: dict[str, int] = {}
         self._is_warm = False
@@ -74,8 +75,9 @@ class LocalBackend(Backend, Notifier):
         if host is not None and not isinstance(host, LocalHost):
             raise errors.ConfigError("a site of kind 'local' is the machine its agent runs on", "leave --ssh out")
         try:
-            given = fields.mapping(options, "local", ("python",))
-            return cls(directory, fields.text(given.get("python", ""), "local.python", 4096, empty=True))
+            given = fields.mapping(options, "local", ("python", "zygote"))
+            python = fields.text(given.get("python", ""), "local.python", 4096, empty=True)
+            return cls(directory, python, zygote=given.get("zygote", "yes") == "yes")
         except errors.InvalidInput as error:
             raise errors.ConfigError(error.message, error.fix) from None
         except OSError as error:

@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 class ZygoteLine:
     """Starts that were asked for and not confirmed yet are in `unconfirmed`: a zygote that dies may have lost them."""
 
-    def __init__(self, site: str, command: Sequence[str]) -> None:
+    def __init__(self, site: str, command: Sequence[str], *, used: bool = True) -> None:
         self._site, self._command = site, list(command)
         self._link: link.Link | None = None
-        self._not_before = float("-inf")
+        self._not_before = float("-inf") if used else float("inf")
         self.unconfirmed: dict[str, float] = {}  # attempt directory → when it was asked for
 
     def ensure(self) -> bool:

@@ -118,5 +118,6 @@ def test_what_waits_and_is_stopped_leaves_the_queue(site: Site, lab: GridEngineL
     queued(backend, jobs[0])
     backend.cancel([Stop(job=job, reason="user", grace=5) for job in jobs])
     assert [(record_of(job) or {}).get("stop_reason") for job in jobs] == ["user"] * 3
+    backend.poll(jobs)  # a stop is told when the queue is looked at
     until(lambda: not lab.ask("qstat"), "an empty queue")
     assert site.host.programs().count("qdel") == 1

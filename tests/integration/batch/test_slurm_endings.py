@@ -168,5 +168,6 @@ def test_what_waits_and_is_stopped_leaves_the_queue(site: Site, lab: SlurmLab) -
     queued(backend, jobs[0])
     backend.cancel([Stop(job=job, reason="user", grace=5) for job in jobs])
     assert [(record_of(job) or {}).get("stop_reason") for job in jobs] == ["user"] * 3
+    backend.poll(jobs)  # a stop is told when the queue is looked at
     assert not lab.ask("squeue", "-h")
     assert site.host.programs().count("scancel") == 1

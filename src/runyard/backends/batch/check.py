@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from runyard import errors
 from runyard.backends.batch import options, script
-from runyard.backends.batch.dialect import Facts, Native, Order, Reply, Unanswered, first_line, one_line
+from runyard.backends.batch.dialect import Facts, Native, Order, Reply, Stage, Unanswered, first_line, one_line
 from runyard.backends.batch.files import Files
 from runyard.backends.batch.options import Settings
 from runyard.backends.batch.scheduler import Scheduler
@@ -18,6 +18,8 @@ from runyard.hosts.base import Host
 from runyard.model.resources import Resources
 
 PROBE_S = 60.0
+SHARED = "choose a directory that all nodes share with --dir"
+RELAY = "relay: "  # begins the lines of a probe's answer that come from the agent's script
 OLDEST_PYTHON = (3, 6)
 
 
@@ -43,7 +45,7 @@ def examine(
         if found[-1].ok is False:
             return found
     found += [bench.accounting(), *bench.limits()]
-    return [*found, bench.probe()] if probe else found
+    return [*found, *bench.probe()] if probe else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +115,8 @@ class _Bench:
         if proposal:
             yield Check(name="memory", ok=None, text=proposal)
 
-    def probe(self) -> Check:
-        """One small job through the queue: it sees the directory, and has an interpreter."""
+    def probe(self) -> list[Check]:
+        """One small job through the queue: it sees the directory, has an interpreter, and can relay if asked to."""
         name = f"ry-probe-{secrets.token_hex(4)}"
         place = self.files.batch_directory(name)
         token = secrets.token_hex(8)
@@ -123,12 +125,11 @@ class _Bench:
             self.host.put(place, {"job.sh": program.encode(), "token": token.encode()})
             answer = self.scheduler.submit(self._probe_order(name, place))
         except (errors.InvalidInput, OSError) as error:
-            return Check(name="probe", ok=False, text=f"no probe could be submitted: {error}")
+            return [Check(name="probe", ok=False, text=f"no probe could be submitted: {error}")]
         if answer.reply is not Reply.ACCEPTED:
             text = f"the probe was not accepted: {answer.text}"
-            return Check(
-                name="probe", ok=False, text=text, fix="most often an account, a partition or a queue is missing"
-            )
+            fix = "most often an account, a partition or a queue is missing"
+            return [Check(name="probe", ok=False, text=text, fix=fix)]
         return self._wait_for(name, f"{place}/result", token)
 
     def _probe_order(self, name: str, place: str) -> Order:
@@ -136,22 +137,42 @@ class _Bench:
         native = options.combined(self.settings, {}, asked, self.scheduler.dialect)
         return Order(name=name, directory=place, tasks=(1,), arguments=(), resources=asked, options=native)
 
-    def _wait_for(self, name: str, result: str, token: str) -> Check:
+    def _wait_for(self, name: str, result: str, token: str) -> list[Check]:
         deadline = time.monotonic() + PROBE_S
         while time.monotonic() < deadline:
+            is_dead = bool(self._dead(name))  # asked first: what it wrote is then there
             try:
-                return _probe_check(self.host.fetch(result).decode(errors="replace"), token, self.settings.python)
+                said = self.host.fetch(result).decode(errors="replace").splitlines()
             except OSError:
+                if is_dead:
+                    break
                 time.sleep(1.0)
-        return self._give_up(name)
+                continue
+            told = [line.removeprefix(RELAY) for line in said if line.startswith(RELAY)]
+            seen = [line for line in said if not line.startswith(RELAY)]
+            return [_probe_check(seen, token, self.settings.python), *_relay_checks(seen[0], told)]
+        return [self._give_up(name)]
 
     def _give_up(self, name: str) -> Check:
         try:
             natives = [native for native in self.scheduler.queue() if native.name == name]
         except Unanswered as error:
             return Check(name="probe", ok=None, text=f"the probe's fate is unknown: {error}")
+        dead = self._dead(name)
+        reasons = self.scheduler.explain([native for native in dead if native.stage is Stage.STUCK])
         self.scheduler.cancel(natives)
+        if dead:
+            text = f"the probe came to nothing: {'; '.join([_states(dead), *reasons.values()])}"
+            return Check(name="probe", ok=False, text=text, fix=f"most often the nodes do not see it: {SHARED}")
         return Check(name="probe", ok=None, text=f"no compute node ran the probe within a minute: {_states(natives)}")
+
+    def _dead(self, name: str) -> list[Native]:
+        """The probe, where the scheduler has given it up."""
+        try:
+            natives = [native for native in self.scheduler.queue() if native.name == name]
+        except Unanswered:
+            return []
+        return [native for native in natives if native.is_over or native.stage is Stage.STUCK]
 
 
 def _states(natives: list[Native]) -> str:
@@ -159,12 +180,21 @@ def _states(natives: list[Native]) -> str:
     return ", ".join(told) or "it is not in the queue"
 
 
-def _probe_check(said: str, token: str, python: str) -> Check:
-    node, *lines = said.splitlines()
+def _probe_check(said: list[str], token: str, python: str) -> Check:
+    node, *lines = said
     if token not in lines:
         text = f"the compute node {node} does not see the site's directory: {lines[0] if lines else 'it is empty'}"
-        return Check(name="probe", ok=False, text=text, fix="choose a directory that all nodes share with --dir")
+        return Check(name="probe", ok=False, text=text, fix=SHARED)
     return _python_check("probe", f"{python} on {node}", lines[-1])
+
+
+def _relay_checks(node: str, told: list[str]) -> Iterator[Check]:
+    """What the agent's own script says on a compute node, where relay=node has it there."""
+    if told and told[0].startswith("runyard "):
+        yield Check(name="relay", ok=True, text=f"{node}: {told[0]}")
+    elif told:
+        fix = "install runyard and keep its home where the nodes see them, or leave relay=node out"
+        yield Check(name="relay", ok=False, text=f"{node} cannot bring runs home: {told[0]}", fix=fix)
 
 
 def _python_check(name: str, python: str, said: str) -> Check:

@@ -46,6 +46,7 @@ class Native:
     expected: str = ""  # when it may start: 2026-11-15T14:05:00 by the scheduler's clock
     node: str = ""
     node_is_silent: bool = False  # the scheduler has lost sight of the node
+    again: bool = False  # it waits, and may have run before: the scheduler has taken it back into its queue
     ending: Ending | None = None  # when it is OVER, where the scheduler knows
     numbers: str = ""  # exit code, times, memory: what there is to say about the end
 
@@ -67,6 +68,7 @@ class Facts:
     task_limit: int | None = None  # most tasks of ours in the queue, waiting and running
     job_limit: int | None = None  # most native jobs of ours, an array being one
     longest: Mapping[str, int] = field(default_factory=dict)  # partition → seconds; "" is the default partition
+    slots_of_node: str = ""  # how the parallel environment for several nodes divides its slots: a number, or a word
     per_slot: frozenset[str] = frozenset()  # resources whose request is multiplied by the slots
     memory_resources: tuple[str, ...] = ()  # those that are counted, best first
 
@@ -83,6 +85,7 @@ class Order:
     options: Mapping[str, str]  # what the site, its rules and the run ask for, checked and in long names
     at_once: int | None = None  # most tasks that may run together
     avoid: tuple[str, ...] = ()  # nodes
+    warning: int | None = None  # seconds before the native limit at which the job gets a signal
     time_margin: int = 60  # seconds by which the native limit exceeds the runner's own
     facts: Facts = Facts()
 
@@ -121,8 +124,10 @@ class Dialect(abc.ABC):
     joined: ClassVar[frozenset[str]] = frozenset()  # options whose values add up; of others the last one counts
     hidden_variables: ClassVar[tuple[str, ...]] = ()  # that would make a client leave out jobs
     variables: ClassVar[tuple[str, ...]] = ()  # NAME=value that its clients need
+    submit_sees: ClassVar[str] = "*"  # which variables, as a pattern of sh: jobs get all that the submitting client has
     arrays_may_have_gaps: ClassVar[bool]
     remembers: ClassVar[bool]  # an acknowledged job survives every crash of the scheduler
+    reasons_apart: ClassVar[bool] = False  # why a job waits is not in the answer about the queue
 
     @abc.abstractmethod
     def __init__(self, settings: Mapping[str, str]) -> None: ...
@@ -143,6 +148,10 @@ class Dialect(abc.ABC):
 
     @abc.abstractmethod
     def parse_submit(self, result: Result) -> Answer: ...
+
+    @abc.abstractmethod
+    def trial_command(self, order: Order) -> list[str]:
+        """Submits nothing; succeeds only where the order leaves a node on which it could ever run."""
 
     @abc.abstractmethod
     def queue_command(self, user: str) -> list[str]:

@@ -3,11 +3,13 @@
 | queue            | accounts | directory                        | the job is                                      |
 |------------------|----------|----------------------------------|-------------------------------------------------|
 | waiting          | –        | –                                | pending                                         |
+| waiting again    | –        | `started`                        | gone: preempted                                 |
 | running          | –        | –                                | alive                                           |
 | running, on a node out of the scheduler's sight | runner silent for long | gone: node_lost                     |
 | given up (Eqw)   | –        | –                                | gone: launch                                    |
 | over             | –        | –                                | gone, by the scheduler's word                   |
 | nothing          | over     | –                                | gone, by the scheduler's word                   |
+| over or waiting again, not killed by it | no record, runner heard of late | unknown: it is told to end |
 | nothing          | nothing  | an exit record                   | gone                                            |
 | nothing          | nothing  | `started`, runner heard of late  | unknown                                         |
 | nothing          | nothing  | `started`, runner silent for long| gone: nobody knows how                          |
@@ -33,8 +35,10 @@ from runyard.backends.batch.dialect import Dialect, Native, Stage
 from runyard.backends.batch.files import Trace
 from runyard.model import units
 
-SILENT_S = 60.0  # a runner beats every five seconds, and a network file system may show it a minute late
+SILENT_S = 40.0  # a runner beats every five seconds; with the time to the next look it is told within a minute
+BEATING_S = 20.0  # a runner of which the scheduler thinks that it is gone: four beats
 MOST_WORDS = 300
+UNSEEN = "; it left no word, so its node may not see the site's directory: check it with `runyard site test`"
 
 NO_TRACE = Trace()
 _ORDER = (Stage.RUNNING, Stage.WAITING, Stage.STUCK, Stage.UNCLEAR, Stage.OVER)
@@ -49,6 +53,17 @@ class Evidence:
     trace: Trace = NO_TRACE
     array_is_known: bool = False  # the native job in which it was acknowledged is known to the scheduler
 
+    @property
+    def native(self) -> Native | None:
+        """What the scheduler tells: accounts know more about an end than the queue."""
+        queued = foremost(self.natives)
+        return self.account or queued if queued is None or queued.is_over else queued
+
+    @property
+    def is_given_up(self) -> bool:
+        """The scheduler knows it, and does not have it executed any more."""
+        return self.native is not None and (self.native.is_over or self.native.again)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Court:
@@ -58,14 +73,14 @@ class Court:
     submit_window: float
 
     def judge(self, evidence: Evidence) -> Sighting:
-        native = foremost(evidence.natives)
-        if native is None or native.is_over:
-            native = evidence.account or native  # accounts know more about an end
+        native = evidence.native
         if native is None:
             return self._unheard_of(evidence.trace, evidence.array_is_known)
         return _BY_STAGE[native.stage](self, native, evidence.trace)
 
     def waits(self, native: Native, trace: Trace) -> Sighting:
+        if native.again and trace.started:
+            return self._taken_back(native, trace)
         because = f": {native.why}" if native.why else ""
         expected = f", expected {_moment(native.expected)}" if native.expected else ""
         return _seen(Presence.PENDING, native, f"pending in {self.dialect.title}{because}{expected}")
@@ -88,10 +103,19 @@ class Court:
         told += f" on {native.node}" if native.node else ""
         if not trace.started and ending in (None, "launch"):
             ending = "launch"
-        return _seen(Presence.GONE, native, _with_words(told, trace, ending), ending)
+            told += "" if trace.words else UNSEEN
+        told = _with_words(told, trace, ending)
+        if trace.started and ending not in _KILLED:
+            return _gone_unless_it_beats(native, told, trace, ending)
+        return _seen(Presence.GONE, native, told, ending)
 
     def is_unclear(self, native: Native, trace: Trace) -> Sighting:
         return _seen(Presence.UNKNOWN, native, f"{self.dialect.title} calls it {native.word!r}")
+
+    def _taken_back(self, native: Native, trace: Trace) -> Sighting:
+        """Its second life would find `started`, and go away: what was begun goes on by the run's own retry rule."""
+        told = f"{self.dialect.title} took it off its node and back into its queue ({native.why or native.word})"
+        return _gone_unless_it_beats(native, told, trace, "preempted")
 
     def _out_of_sight(self, native: Native, trace: Trace) -> Sighting:
         told = f"{self.dialect.title} has lost sight of its node {native.node}"
@@ -131,6 +155,7 @@ class Court:
         return Sighting(presence=Presence.GONE, text=_with_words(told, trace, ending), ending=ending)
 
 
+_KILLED = frozenset({"external", "timeout", "oom", "launch"})  # by the scheduler itself, which sees it through
 _WORTH_TELLING = frozenset({"SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING"})
 _BY_STAGE = {
     Stage.WAITING: Court.waits,
@@ -149,11 +174,22 @@ def foremost(natives: Sequence[Native]) -> Native | None:
 def needs_trace(natives: Sequence[Native]) -> bool:
     """Whether the directory has a say: not while the scheduler has the job in its hands."""
     native = foremost(natives)
-    return native is None or native.is_over or native.node_is_silent
+    return native is None or native.is_over or native.node_is_silent or native.again
 
 
 def _seen(presence: Presence, native: Native, text: str, ending: Ending | None = None) -> Sighting:
     return Sighting(presence=presence, text=text, native_id=native.id, ending=ending, node=native.node or None)
+
+
+def _gone_unless_it_beats(native: Native, told: str, trace: Trace, ending: Ending | None) -> Sighting:
+    """The scheduler gave it up; but on a node that only lost its daemon the runner goes on, and of one that ended well
+    the record may be seen late. It is told to end; until it has, or falls silent, nothing may begin in its place."""
+    heard = f"its runner was last heard {units.show_duration(trace.quiet)} ago"
+    if trace.recorded or trace.quiet is None:
+        return _seen(Presence.GONE, native, told, ending)
+    if trace.quiet < BEATING_S:
+        return _seen(Presence.UNKNOWN, native, f"{told}; but {heard}", ending)
+    return _seen(Presence.GONE, native, f"{told}; {heard}", ending)
 
 
 def _with_words(told: str, trace: Trace, ending: Ending | None) -> str:

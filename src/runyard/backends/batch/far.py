@@ -6,6 +6,7 @@ Standard library only, python3 >= 3.6. One request is one round trip, however ma
 
 import json
 import os
+import shutil
 import sys
 import time
 from typing import Any, Dict, List, Optional
@@ -13,6 +14,7 @@ from typing import Any, Dict, List, Optional
 Json = Dict[str, Any]
 
 WORDS = 600  # bytes of a task's own output that are of interest
+REMOVED = ".removed"  # at the end of the name of a batch's directory
 
 
 def enter(request: Json) -> List[Optional[Json]]:
@@ -28,7 +30,7 @@ def enter(request: Json) -> List[Optional[Json]]:
         batch.jobs.update((str(job["index"]), job["directory"]) for job in request["jobs"])
         batch.names = sorted({*batch.names, *request["names"]})
         _replace(directory + "/job.sh", request["script"])
-        _replace(directory + "/manifest.json", batch.manifest(request["batch"]))
+        _replace(directory + "/manifest.json", batch.manifest(request["batch"], request["owner"]))
     return traces
 
 
@@ -69,6 +71,29 @@ def _fence(stop: Json) -> Optional[bool]:
         return None
 
 
+def owned(request: Json) -> List[str]:
+    """The batches of one owner. What somebody began to remove is removed on the way."""
+    found = []
+    for name in _listed(request["directory"]):
+        path = "%s/%s" % (request["directory"], name)
+        if not name.startswith(request["prefix"]):
+            continue
+        if name.endswith(REMOVED):
+            shutil.rmtree(path, ignore_errors=True)
+        elif Batch(path).owner == request["owner"]:
+            found.append(name)
+    return found
+
+
+def remove(request: Json) -> bool:
+    """By a rename, after which it is nobody's any more, however far the rest gets."""
+    for name in request["batches"]:
+        path = "%s/%s" % (request["directory"], name)
+        os.rename(path, path + REMOVED)
+        shutil.rmtree(path + REMOVED, ignore_errors=True)
+    return True
+
+
 class Batch:
     """What a batch's directory says about its jobs."""
 
@@ -78,6 +103,7 @@ class Batch:
         manifest = found if isinstance(found, dict) else {}
         self.jobs: Dict[str, str] = manifest.get("jobs", {})
         self.names: List[str] = manifest.get("names", [])  # of the native jobs
+        self.owner: Optional[str] = manifest.get("owner")
         self._age = _age(directory + "/manifest.json")
         self._accepted = _accepted(directory + "/accepted")
 
@@ -110,15 +136,22 @@ class Batch:
             found.append("%s/%s.%d.out" % (self._directory, name, task))
         return found
 
-    def manifest(self, batch: str) -> str:
+    def manifest(self, batch: str, owner: str) -> str:
         """A line for each job: the job script reads it with sed."""
         lines = ["%s: %s" % (json.dumps(index), _quoted(self.jobs[index])) for index in sorted(self.jobs, key=int)]
-        head = '"batch": %s, "names": %s' % (json.dumps(batch), json.dumps(self.names))
+        head = '"batch": %s, "owner": %s, "names": %s' % tuple(map(json.dumps, (batch, owner, self.names)))
         return '{%s, "jobs": {\n%s\n}}\n' % (head, ",\n".join(lines))
 
 
 def _youngest(ages: List[Optional[float]]) -> Optional[float]:
     return min([age for age in ages if age is not None], default=None)
+
+
+def _listed(directory: str) -> List[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except FileNotFoundError:  # nothing was ever handed over
+        return []
 
 
 def _is_over(path: str) -> bool:
@@ -182,7 +215,7 @@ def _replace(path: str, text: str, durable: bool = True) -> None:
 
 def main() -> None:
     request = json.loads(sys.stdin.buffer.read().decode())
-    verbs = {"enter": enter, "look": look, "accept": accept, "fence": fence}
+    verbs = {"enter": enter, "look": look, "accept": accept, "fence": fence, "owned": owned, "remove": remove}
     try:
         answer: Json = {"answer": verbs[request["do"]](request)}
     except OSError as error:

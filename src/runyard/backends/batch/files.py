@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Any
 
 from runyard import runner
-from runyard.backends.base import Job, Stop
+from runyard.backends.base import Batch, Job, Stop
 from runyard.backends.batch.dialect import Unanswered, one_line
 from runyard.hosts.base import Host
 from runyard.model.wire import AttemptKey
@@ -63,16 +63,14 @@ class Files:
             self._host.install(self.runner_directory, runner.files())
             self._has_runner = True
 
-    def enter(
-        self, batch: str, jobs: Sequence[Job], script: str, names: Iterable[str], *, again: bool = False
-    ) -> list[Trace | None]:
-        """Put these into the manifest, with the names of the native jobs that will carry them.
+    def enter(self, batch: Batch, script: str, names: Iterable[str], *, again: bool = False) -> list[Trace | None]:
+        """Put its jobs into the manifest, with the names of the native jobs that will carry them.
 
         Those that were there already come with a trace, and are not touched unless `again`. Raises Unanswered.
         """
         told = self._ask(
-            "enter", directory=self.batch_directory(batch), batch=batch, jobs=[_about(job) for job in jobs],
-            script=script, names=sorted(names), again=again,
+            "enter", directory=self.batch_directory(batch.name), batch=batch.name, owner=batch.owner,
+            jobs=[_about(job) for job in batch.jobs], script=script, names=sorted(names), again=again,
         )  # fmt: skip
         return [None if found is None else _trace(found) for found in told]
 
@@ -91,6 +89,16 @@ class Files:
         None: it could not be told. Raises Unanswered."""
         told: list[bool | None] = self._ask("fence", stops=[_wish(stop, record) for stop in stops])
         return told
+
+    def owned(self, prefix: str, owner: str) -> list[str]:
+        """The batches of this owner whose names begin so. Raises Unanswered."""
+        found: list[str] = self._ask("owned", directory=f"{self._directory}/batches", prefix=prefix, owner=owner)
+        return found
+
+    def remove(self, batches: Iterable[str]) -> None:
+        """Nothing of these is left; one who is killed in the middle of it leaves the rest to the next look at what is
+        `owned`. Raises Unanswered."""
+        self._ask("remove", directory=f"{self._directory}/batches", batches=sorted(batches))
 
     def _ask(self, verb: str, **request: Any) -> Any:
         asked = json.dumps({"do": verb, **request}).encode()

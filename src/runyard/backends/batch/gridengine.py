@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
-from runyard import errors
-from runyard.backends.batch import dialect, gridengine_accounts
+from runyard.backends.batch import dialect, gridengine_accounts, gridengine_requests
 from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
+from runyard.backends.batch.gridengine_requests import DEFAULT_MEMORY, VIRTUAL_MEMORY
 from runyard.hosts.base import Result
-from runyard.model import native_units
 
 LIMITED = re.compile(r"only \d+ jobs are allowed", re.IGNORECASE)
 UNSURE = re.compile(
@@ -25,8 +25,6 @@ UNSURE = re.compile(
 )
 NO_ACCOUNTS = re.compile(r"accounting.*No such file|can't open accounting|no jobs running since startup", re.IGNORECASE)
 NOT_FOUND = re.compile(r"job (name|id|number)?.*not found", re.IGNORECASE)
-DEFAULT_MEMORY = "mem_free"  # every cell has it
-VIRTUAL_MEMORY = frozenset({"h_vmem", "s_vmem", "h_data", "s_data"})
 
 
 class GridEngine(Dialect):
@@ -38,9 +36,11 @@ class GridEngine(Dialect):
         "gpu_memory_resource": "",  # the same for runs with GPUs; empty: as above, but never a limit of virtual memory
         "gpu_resource": "gpu",
         "parallel_environment": "smp",
+        "nodes_environment": "",  # the parallel environment for several nodes; it gives each the same number of slots
     }
     arrays_may_have_gaps = False
     remembers = True
+    reasons_apart = True
     task_pattern = "$TASK_ID"
     joined = frozenset({"l"})
     aliases: ClassVar[Mapping[str, str]] = {
@@ -57,7 +57,7 @@ class GridEngine(Dialect):
         "i": "a run has no standard input",
         "wd": "use --cwd",
         "cwd": "use --cwd",
-        "pe": "use --cpus, and the site's parallel_environment",
+        "pe": "use --cpus or --nodes, and the site's parallel_environment or nodes_environment",
         "r": "runyard retries by itself; use --retry",
         "v": "use --env",
         "V": "use --env",
@@ -89,50 +89,12 @@ class GridEngine(Dialect):
         if order.is_array:
             words += ["-t", f"{order.tasks[0]}-{order.tasks[-1]}"]
             words += ["-tc", str(order.at_once)] if order.at_once else []
-        if order.resources.cpus > 1:
-            words += ["-pe", self._settings["parallel_environment"], str(order.resources.cpus)]
-        words += ["-l", ",".join(asked)] if (asked := self._requests(order)) else []
+        words += gridengine_requests.environment(order, self._settings)
+        words += ["-notify"] if order.warning and "notify" not in order.options else []
+        words += ["-l", ",".join(asked)] if (asked := gridengine_requests.limits(order, self._settings)) else []
         for name, value in order.options.items():
             words += [f"-{name}", value] if value else [f"-{name}"]
         return [*words, order.script, *order.arguments]
-
-    def _requests(self, order: Order) -> list[str]:
-        wanted, asked = order.resources, []
-        if wanted.time:
-            asked.append(f"h_rt={wanted.time + order.time_margin}")
-        if wanted.memory:
-            asked.append(self._memory(order, wanted.memory))
-        if wanted.gpus:
-            asked += self._gpus(order)
-        if order.avoid:
-            asked.append("hostname=" + "&".join(f"!{node}" for node in order.avoid))
-        return asked
-
-    def _memory(self, order: Order, size: int) -> str:
-        name = self._settings["memory_resource"]
-        if order.resources.gpus:
-            # CUDA reserves address space by the terabyte: a limit on it kills every GPU run at its start.
-            safe = DEFAULT_MEMORY if name in VIRTUAL_MEMORY else name
-            name = self._settings["gpu_memory_resource"] or safe
-        slots = order.resources.cpus if name in order.facts.per_slot else 1
-        return f"{name}={native_units.whole_megabytes(-(-size // slots))}M"
-
-    def _gpus(self, order: Order) -> list[str]:
-        wanted, name = order.resources, self._settings["gpu_resource"]
-        if wanted.gpu_memory or wanted.gpu_type:
-            if "l" in order.options:
-                return []  # a rule of the site knows the words for it
-            raise errors.InvalidInput(
-                "Grid Engine has no common word for the type of a GPU",
-                "give the site a rule, such as --option rules='gpu_type=a100 => resource=gpu_a100={gpus}'",
-            )
-        slots = wanted.cpus if name in order.facts.per_slot else 1
-        if wanted.gpus % slots:
-            raise errors.InvalidInput(
-                f"this cluster counts {name} per slot: {wanted.gpus} GPUs cannot be shared by {slots} cpus",
-                f"ask for 1 cpu, or for a number of GPUs that {slots} divides",
-            )
-        return [f"{name}={wanted.gpus // slots}"]
 
     def parse_submit(self, result: Result) -> Answer:
         said = dialect.one_line(result.stderr).replace("; Exiting.", "")
@@ -145,6 +107,12 @@ class GridEngine(Dialect):
             return Answer(reply=Reply.UNSURE, text=said or f"qsub ended with {result.code}")
         reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
         return Answer(reply=reply, text=said.removeprefix("Unable to run job: "))
+
+    def trial_command(self, order: Order) -> list[str]:
+        """`qsub -w e` would refuse whatever asks for something that is measured, such as mem_free."""
+        asked = [gridengine_requests.not_on(order.avoid), *gridengine_requests.gpus(order, self._settings)]
+        given = [word for name in ("q", "l") if name in order.options for word in (f"-{name}", order.options[name])]
+        return ["qselect", "-l", ",".join(asked), *given]
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -164,7 +132,8 @@ class GridEngine(Dialect):
             silent = "u" in (queue.findtext("state") or "")
             node = (queue.findtext("name") or "").partition("@")[2]
             found += [native for job in queue.iter("job_list") for native in _natives(job, node, silent)]
-        return found + [native for job in root.iterfind("job_info/job_list") for native in _natives(job, "", False)]
+        found += [native for job in root.iterfind("job_info/job_list") for native in _natives(job, "", False)]
+        return _joined(found)
 
     def accounting_command(self, user: str, names: Iterable[str]) -> list[str]:
         """It takes one pattern: what all the names begin with."""
@@ -212,10 +181,12 @@ class GridEngine(Dialect):
         return found
 
     def fact_commands(self, user: str) -> list[list[str]]:
-        return [["qconf", "-sconf"], ["qconf", "-sc"]]
+        environment = self._settings["nodes_environment"]
+        return [["qconf", "-sconf"], ["qconf", "-sc"], *([["qconf", "-sp", environment]] if environment else [])]
 
     def parse_facts(self, results: Sequence[Result]) -> Facts:
-        config, complexes = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
+        config, complexes, *rest = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
+        rule = re.search(r"^allocation_rule\s+(\S+)", "".join(rest), re.MULTILINE)
         limits = dict(re.findall(r"^(max_\w+)\s+(\d+)", config, re.MULTILINE))
         rows = [line.split() for line in complexes.splitlines() if not line.startswith("#")]
         return Facts(
@@ -223,6 +194,7 @@ class GridEngine(Dialect):
             job_limit=int(limits.get("max_u_jobs", 0)) or None,
             per_slot=frozenset(row[0] for row in rows if len(row) == 8 and row[5] == "YES"),
             memory_resources=_counted_memory(rows),
+            slots_of_node=rule[1] if rule else "",
         )
 
     def propose(self, facts: Facts) -> str:
@@ -234,6 +206,20 @@ class GridEngine(Dialect):
 
     def version_command(self) -> list[str]:
         return ["qstat", "-help"]
+
+
+def _joined(natives: Iterable[Native]) -> list[Native]:
+    """One for each: a job on several nodes is told with each of their queues, its first node not before the others."""
+    found: dict[str, Native] = {}
+    for native in natives:
+        known = found.get(native.id)
+        if known is None:
+            found[native.id] = native
+            continue
+        nodes = sorted({*known.node.split(","), native.node})
+        silent = known.node_is_silent or native.node_is_silent
+        found[native.id] = replace(known, node=",".join(nodes), node_is_silent=silent)
+    return list(found.values())
 
 
 def _common_start(names: Sequence[str]) -> str:
@@ -263,6 +249,7 @@ def _natives(job: ElementTree.Element, node: str, silent: bool) -> Iterable[Nati
             why=_why(word),
             node=node,
             node_is_silent=silent,
+            again=stage is Stage.WAITING and "R" in word,
         )
 
 
@@ -281,7 +268,7 @@ def _why(word: str) -> str:
     for letters, meaning in (("sST", "suspended"), ("d", "being deleted"), ("R", "rescheduled"), ("h", "held")):
         if set(word) & set(letters):
             return f"{meaning} ({word})"
-    return word
+    return "" if word == "qw" else word
 
 
 def _tasks(text: str) -> list[int | None]:

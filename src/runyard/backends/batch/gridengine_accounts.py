@@ -16,7 +16,7 @@ RULER = re.compile(r"^={20,}\s*$", re.MULTILINE)
 FAILURES: dict[int, Ending] = {
     **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 10, 11), "launch"),  # on the way to the job: spool, prolog, …
     **dict.fromkeys((18, 19, 20, 21), "node_lost"),  # the shepherd was killed, or the host knows of no such job
-    **dict.fromkeys((24, 25), "node_lost"),  # taken away to be rescheduled
+    **dict.fromkeys((24, 25), "preempted"),  # taken away to be rescheduled, which only an operator can order
     **dict.fromkeys((26, 27, 28, 29), "launch"),  # its output file, its shell, its directory
     **dict.fromkeys((31, 32, 33, 34, 35, 36, 38), "launch"),
     37: "timeout",  # a limit that the qmaster enforced: of time, unless the memory says otherwise

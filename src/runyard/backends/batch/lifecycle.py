@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from runyard.backends.base import Backend, Batch, Job, Queueing, Refusal, Sighting, Stop
-from runyard.backends.batch import check
+from runyard.backends.batch import check, clear, naming
 from runyard.backends.batch import options as site_options
 from runyard.backends.batch.check import Check
 from runyard.backends.batch.dialect import Dialect, Unanswered
@@ -53,15 +53,17 @@ class BatchBackend(Backend, Queueing):
         return self._sender.submit(batch)
 
     def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
+        self._sender.drop(self._stopper.prevented())
         self._sender.feed()
         held = {job.key: told for job in jobs if (told := self._sender.held(job.key))}
         found = self._watch.sight([job for job in jobs if job.key not in held])
+        if self._sender.room() <= 0:
+            self._watch.renew()
         self._stopper.press(self._watch)
         return {**held, **found}
 
     def cancel(self, stops: Sequence[Stop]) -> None:
-        self._sender.drop(self._stopper.tell(stops))
-        self._stopper.press(self._watch)
+        self._stopper.tell(stops)
 
     def explain(self, job: Job) -> str:
         held = self._sender.held(job.key)
@@ -76,6 +78,9 @@ class BatchBackend(Backend, Queueing):
 
     def room(self) -> int:
         return self._sender.room()
+
+    def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
+        return clear.clear(self._files, self._watch, naming.yard_prefix(like), owner, kept)
 
     def dry_run(self, batch: Batch) -> DryRun:
         """The very script and command lines of a submit. Raises InvalidInput for what the scheduler cannot be asked."""

@@ -44,6 +44,11 @@ def identity(name: str, task: int) -> Identity:
     return (derived[1], int(derived[2]) + task) if derived else (name, task)
 
 
+def yard_prefix(batch: str) -> str:
+    """What the names of all batches of its yard begin with: `ry-3-` of `ry-3-1-42`, whenever that yard was started."""
+    return "-".join(batch.split("-")[:-2]) + "-"
+
+
 def pieces(indexes: Iterable[int], array_size: int, *, gaps: bool) -> list[Piece]:
     """As few native jobs as the scheduler allows; `gaps`: the tasks of an array need not follow each other."""
     found: list[Piece] = []

@@ -14,6 +14,7 @@ from runyard.backends.batch.dialect import Dialect
 from runyard.model import fields, units
 from runyard.model.resources import Resources
 
+AGENT, NODE = "agent", "node"
 _NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
 # Schedulers have patterns and lists for the names of files; sh has its own ideas about the rest.
 _BAD_IN_DIRECTORY = re.compile(r"[\x00-\x1f%$,:\\\"'`]")
@@ -30,8 +31,9 @@ class Settings:
     command_timeout: float = 20.0
     accounting: bool = True  # False: never ask for accounts
     time_margin: int = 60  # by which the native time limit exceeds the runner's own
-    max_jobs: int = 2000  # most tasks of this user in the queue, those of others than runyard included
+    max_jobs: int = 2000  # most tasks of this user in the queue, those of others than runyard included; 0: take nothing
     array_limit: int | None = None  # most tasks of one array that run together
+    relay: str = AGENT  # who brings back what a run left: the agent when it looks, or the node at the end of each job
     rules: tuple[rules.Rule, ...] = ()
     native: Mapping[str, str] = field(default_factory=dict)  # for the scheduler
 
@@ -108,10 +110,10 @@ def _seconds(name: str) -> Any:
     return lambda text: 0 if text == "0" else units.parse_duration(text, f"option {name}")
 
 
-def _count(name: str) -> Any:
+def _count(name: str, least: int = 1) -> Any:
     def read(text: str) -> int | None:
-        if not text.isdigit() or int(text) < 1:
-            raise errors.InvalidInput(f"option {name}: {text!r} is not a whole number above zero")
+        if not text.isdigit() or int(text) < least:
+            raise errors.InvalidInput(f"option {name}: {text!r} is not a whole number of at least {least}")
         return int(text)
 
     return read
@@ -140,8 +142,9 @@ _READERS: dict[str, Any] = {
     "command_timeout": _seconds("command_timeout"),
     "accounting": _yes_or_no,
     "time_margin": _seconds("time_margin"),
-    "max_jobs": _count("max_jobs"),
+    "max_jobs": _count("max_jobs", 0),
     "array_limit": _count("array_limit"),
+    "relay": lambda text: fields.one_of(text, "option relay", (AGENT, NODE)),
     "rules": rules.parse,
 }
 _OF_RUNS = frozenset({"array_limit"})

@@ -19,18 +19,23 @@ class Register:
     arrays: frozenset[tuple[str, str]]  # batch and id, of each native job that is known
     busy_tasks: int  # of the user, not over, ours or not
     busy_jobs: int  # native ones, an array being one
+    busy_batches: frozenset[str]
 
     @classmethod
     def of(cls, natives: Iterable[Native]) -> Register:
         found: dict[Identity, list[Native]] = {}
-        arrays, busy = set(), []
+        arrays, busy, batches = set(), [], set()
         for native in natives:
             identity = naming.identity(native.name, native.task)
             found.setdefault(identity, []).append(native)
             arrays.add((identity[0], native.job))
             if not native.is_over:
                 busy.append(native.job)
-        return cls(natives=found, arrays=frozenset(arrays), busy_tasks=len(busy), busy_jobs=len(set(busy)))
+                batches.add(identity[0])
+        return cls(
+            natives=found, arrays=frozenset(arrays), busy_tasks=len(busy), busy_jobs=len(set(busy)),
+            busy_batches=frozenset(batches),
+        )  # fmt: skip
 
     def about(self, job: Job) -> list[Native]:
         """All under its name; more than one after a submit that was repeated."""

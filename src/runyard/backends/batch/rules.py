@@ -22,6 +22,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
 }  # fmt: skip
 _READ: dict[str, Callable[[str], Any]] = {
+    "nodes": int,
     "cpus": int,
     "gpus": int,
     "memory": units.parse_size,
@@ -55,7 +56,7 @@ class Rule:
     def apply(self, asked: Resources) -> dict[str, str]:
         if not all(condition.holds(asked) for condition in self.conditions):
             return {}
-        numbers = {"{gpus}": str(asked.gpus), "{cpus}": str(asked.cpus)}
+        numbers = {"{gpus}": str(asked.gpus), "{cpus}": str(asked.cpus), "{nodes}": str(asked.nodes)}
         return {name: _filled(value, numbers) for name, value in self.options.items()}
 
 

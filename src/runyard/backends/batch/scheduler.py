@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Unanswered, first_line
+from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Unanswered, first_line
 from runyard.backends.batch.options import Settings
 from runyard.hosts.base import Host, Result
 
 KILL_AFTER_S = 2
-TIMED_OUT = 124  # timeout(1)
+TIMED_OUT, NOT_STARTED = 124, (126, 127)  # timeout(1)
 TRANSFER_S = 10.0  # for the way to the host and back
 ACCOUNTS_PATIENCE = 3  # times the usual time-out: an accounting file may be large
 
@@ -27,7 +27,19 @@ class Scheduler:
     def submit(self, order: Order) -> Answer:
         """Raises InvalidInput for what this scheduler cannot be asked."""
         command = self.dialect.submit_command(order)
-        return self.dialect.parse_submit(self.run(command, self._settings.submit_timeout))
+        result = self.run(command, self._settings.submit_timeout, self.dialect.submit_sees)
+        return self._without(command[0], result) or self.dialect.parse_submit(result)
+
+    def _without(self, program: str, result: Result) -> Answer | None:
+        """Of a program that could not be started nothing is in doubt: the jobs wait until somebody mends it."""
+        if result.code not in NOT_STARTED:
+            return None
+        fix = "name its directory with: runyard site edit --option bin=DIRECTORY"
+        return Answer(reply=Reply.LIMITED, text=f"there is no program {program} where the site's commands run; {fix}")
+
+    def would_take(self, order: Order) -> bool:
+        """Whether the order leaves a node on which it could ever run. Without an answer: no."""
+        return self.run(self.dialect.trial_command(order)).ok
 
     def queue(self) -> list[Native]:
         """All jobs of the user. Raises Unanswered."""
@@ -72,9 +84,11 @@ class Scheduler:
             self._user = result.stdout.decode().strip()
         return self._user
 
-    def run(self, command: Sequence[str], patience: float | None = None) -> Result:
+    def run(self, command: Sequence[str], patience: float | None = None, sees: str = "*") -> Result:
+        """`sees` is a pattern of sh for the names of variables."""
         limit = patience or self._settings.command_timeout
-        result = self._host.run(self._wrapped(command, limit), timeout=limit + KILL_AFTER_S + TRANSFER_S)
+        words = [*([] if sees == "*" else _seeing(sees)), *self._wrapped(command, limit)]
+        result = self._host.run(words, timeout=limit + KILL_AFTER_S + TRANSFER_S)
         if result.code == TIMED_OUT:
             said = f"{command[0]}: no answer within {limit:g} seconds".encode()
             return dataclasses.replace(result, code=None, stderr=said)
@@ -86,3 +100,10 @@ class Scheduler:
         program = f"{self._settings.bin}/{command[0]}" if self._settings.bin else command[0]
         variables = ["LC_ALL=C", *self.dialect.variables, *self._settings.client_env]
         return ["env", *hidden, *variables, *timed, program, *command[1:]]
+
+
+def _seeing(pattern: str) -> list[str]:
+    """Words before a command that leave it only those variables of its environment, wherever that is."""
+    names = r"env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'"
+    drop = f'for name in $({names}); do case $name in {pattern}) ;; *) unset "$name" 2>/dev/null;; esac; done'
+    return ["sh", "-c", f'{drop}; exec "$@"', "sh"]

@@ -104,7 +104,7 @@ class Sender:
         """Write the manifest. Returns the jobs that somebody has entered before: they may be with the scheduler."""
         self._files.install_runner()
         names = {naming.native_name(batch.name, piece.offset) for piece in self._pieces(batch)}
-        traces = self._files.enter(batch.name, batch.jobs, self._script(batch.name), names, again=again)
+        traces = self._files.enter(batch, self._script(batch.name), names, again=again)
         return [job for job, trace in zip(batch.jobs, traces, strict=True) if trace is not None]
 
     def _without(self, batch: Batch, entered: Sequence[Job]) -> Batch:
@@ -120,6 +120,7 @@ class Sender:
 
     def _send(self, batch: Batch) -> list[Refusal]:
         """Piece by piece; the first one for which there is no room waits, and all after it."""
+        batch = self._able(batch)
         jobs = {job.index: job for job in batch.jobs}
         todo = self._pieces(batch)
         refused: list[Refusal] = []
@@ -135,6 +136,16 @@ class Sender:
             refused += self._conclude(batch, [jobs[index] for index in first.indexes], answer)
             todo = [rest, *todo[1:]] if rest else todo[1:]
         return refused
+
+    def _able(self, batch: Batch) -> Batch:
+        """Nodes are avoided only where others are left: a cluster may have just these, and a bad one is better than to
+        be refused, or to wait for ever."""
+        if not batch.avoid or not batch.jobs or self._watch.in_trouble:
+            return batch
+        if self._scheduler.would_take(self._order(batch, Piece(offset=0, tasks=(1,)))):
+            return batch
+        log.warning("batch %s may use %s after all: nothing else is left", batch.name, ", ".join(batch.avoid))
+        return replace(batch, avoid=())
 
     def _ask_for(self, batch: Batch, piece: Piece) -> Answer:
         if self._watch.in_trouble:
@@ -177,6 +188,7 @@ class Sender:
             options=options.combined(self._settings, batch.options, batch.resources, self._scheduler.dialect),
             at_once=options.array_limit(self._settings, batch.options),
             avoid=batch.avoid,
+            warning=batch.warning,
             time_margin=self._settings.time_margin,
             facts=self._known_facts(),
         )

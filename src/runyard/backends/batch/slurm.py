@@ -54,6 +54,7 @@ WORDS: tuple[tuple[str, Ending], ...] = (
     (r"slurmstepd\S*: error: .*CANCELLED AT", "external"),
 )
 STUCK_REASONS = ("launch failed requeued held", "JobHoldMaxRequeue")
+REQUEUED = "BeginTime"  # why it waits for two minutes after it was requeued; and what waits for a --begin of the user
 
 LIMITED = re.compile(r"(Assoc|QOS)\w*Submit\w*Limit|MaxSubmitJob")
 UNSURE = re.compile(
@@ -66,8 +67,10 @@ NO_ACCOUNTS = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 QUEUE_FORMAT = "%F|%K|%T|%S|%N|%r|%j"  # the name last: it is the only one that may hold a bar
 ACCOUNT_FIELDS = "JobID,State,ExitCode,End,ElapsedRaw,TimelimitRaw,ReqMem,NodeList,JobName"
 ACCOUNT_SINCE = "now-30days"
-PASSED_ON = "HOME,USER,LOGNAME,SHELL,PATH,LANG,TZ"  # of the submitter's environment; the rest may hold secrets
+# Of the submitter's environment; the rest may hold secrets. The last three are for sbatch itself.
+PASSED_ON = "HOME|USER|LOGNAME|SHELL|PATH|LANG|TZ|LD_LIBRARY_PATH|SLURM_*|SBATCH_*"
 NO_TASK = "N/A"
+LONGEST_WARNING = 65535  # seconds that Slurm takes
 
 
 class Slurm(Dialect):
@@ -82,11 +85,12 @@ class Slurm(Dialect):
         "SLURM_CLUSTERS", "SLURM_TIME_FORMAT",
     )  # fmt: skip
     variables = ("SLURM_BITSTR_LEN=0",)  # lists of tasks are told in full
+    submit_sees = PASSED_ON
     aliases: ClassVar[Mapping[str, str]] = {
         "A": "account", "p": "partition", "q": "qos", "C": "constraint", "w": "nodelist", "x": "exclude",
         "L": "licenses", "M": "clusters", "N": "nodes", "n": "ntasks", "G": "gpus", "t": "time", "J": "job-name",
         "a": "array", "o": "output", "e": "error", "i": "input", "D": "chdir", "c": "cpus-per-task", "d": "dependency",
-        "W": "wait", "b": "begin", "k": "no-kill", "s": "oversubscribe",
+        "W": "wait", "b": "begin", "k": "no-kill", "s": "oversubscribe", "tasks-per-node": "ntasks-per-node",
     }  # fmt: skip
     owned: ClassVar[Mapping[str, str]] = {
         "job-name": "runyard finds its jobs by their names; name the run with --name",
@@ -96,6 +100,7 @@ class Slurm(Dialect):
         "input": "a run has no standard input",
         "open-mode": "logs are runyard's; see runyard logs",
         "chdir": "use --cwd",
+        "nodes": "use --nodes",
         "time": "use --time",
         "mem": "use --memory",
         "mem-per-cpu": "use --memory",
@@ -123,7 +128,8 @@ class Slurm(Dialect):
 
     def submit_command(self, order: Order) -> list[str]:
         words = ["sbatch", "--parsable", f"--job-name={order.name}", "--no-requeue", f"--chdir={order.directory}"]
-        words += [f"--output={self.out_pattern(order)}", "--open-mode=append", f"--export={PASSED_ON}"]
+        # A list of names would have each task wait for `su -` on its node, to load what the user's login would set.
+        words += [f"--output={self.out_pattern(order)}", "--open-mode=append", "--export=ALL"]
         if order.is_array:
             words.append(f"--array={dialect.ranges(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
         asked = {**self._resources(order), **order.options, **_exclusions(order)}
@@ -132,13 +138,18 @@ class Slurm(Dialect):
 
     def _resources(self, order: Order) -> dict[str, str]:
         wanted = order.resources
-        asked = {"nodes": "1", "ntasks": "1", "cpus-per-task": str(wanted.cpus)}
+        asked = {"nodes": str(wanted.nodes)}
+        if not any(name.startswith("ntasks") for name in order.options):
+            asked["ntasks"] = str(wanted.nodes)  # the script runs once, on the first; this is what an srun in it starts
+        asked["cpus-per-task"] = str(wanted.cpus)
         if wanted.memory:
             asked["mem"] = f"{native_units.whole_megabytes(wanted.memory)}M"
         if wanted.gpus and not {"gres", "gpus", "gpus-per-node", "gpus-per-task"} & set(order.options):
             asked["gres"] = _gres(order)
         if wanted.time:
             asked["time"] = str(_minutes(order, wanted.time))
+        if order.warning:
+            asked["signal"] = f"B:USR1@{min(order.warning, LONGEST_WARNING)}"  # B: to the script, which is the runner
         return asked
 
     def parse_submit(self, result: Result) -> Answer:
@@ -152,6 +163,11 @@ class Slurm(Dialect):
             return Answer(reply=Reply.UNSURE, text=said or f"sbatch ended with {result.code}")
         reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
         return Answer(reply=reply, text=said.replace("sbatch: error: ", ""))
+
+    def trial_command(self, order: Order) -> list[str]:
+        """A real submit that is refused leaves a job that FAILED, under our name."""
+        program, *words = self.submit_command(order)
+        return [program, "--test-only", *words]
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -277,6 +293,7 @@ def _waiting_or_not(line: str) -> Native:
         word=word,
         why="" if why == "None" else why,
         expected=start if stage is Stage.WAITING and start[:1].isdigit() else "",
+        again=stage is Stage.WAITING and (word != "PENDING" or why == REQUEUED),
         node=nodes,
         ending=ENDINGS.get(word),
     )

@@ -1,8 +1,13 @@
-"""Ending jobs: by a wish in their directory, and by the scheduler where that is not heard or not needed."""
+"""Ending jobs: by a wish in their directory, and by the scheduler where that is not heard or not needed.
+
+The wish is written at once, by whoever brings it, also while another thread waits for the scheduler's answer; what the
+scheduler is to do about it is left in `_letters` for that thread.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from runyard.backends.base import Job, Stop
@@ -22,22 +27,28 @@ class Stopper:
     def __init__(self, scheduler: Scheduler, files: Files, clock: Callable[[], float]) -> None:
         self._scheduler, self._files, self._clock = scheduler, files, clock
         self._told: dict[AttemptKey, tuple[str, float]] = {}
+        self._letters: deque[tuple[Job, bool]] = deque()  # for the scheduler to end; True: it never begins
         self._unwanted: dict[AttemptKey, Job] = {}  # what the scheduler shall end or forget
         self._ordered_at: dict[AttemptKey, float] = {}
 
-    def tell(self, stops: Sequence[Stop]) -> list[AttemptKey]:
-        """Write down the wishes that are new. Returns those that had not begun, and never will."""
+    def tell(self, stops: Sequence[Stop]) -> None:
+        """Write down the wishes that are new. From any thread, one at a time."""
         new = [stop for stop in stops if self._told.get(stop.job.key) != (stop.reason, stop.grace)]
         try:
             prevented = self._files.fence(new) if new else []
         except Unanswered as error:
             log.warning("%d jobs could not be told to stop: %s", len(new), error)
-            return []
+            return
         heard = [(stop, in_time) for stop, in_time in zip(new, prevented, strict=True) if in_time is not None]
         self._told.update((stop.job.key, (stop.reason, stop.grace)) for stop, _ in heard)
-        self.discard(stop.job for stop, in_time in heard if in_time)
-        self.discard(stop.job for stop in stops if stop.waited > stop.grace + DEAF_S)
-        return [stop.job.key for stop, in_time in heard if in_time]
+        self._letters.extend((stop.job, True) for stop, in_time in heard if in_time)
+        self._letters.extend((stop.job, False) for stop in stops if stop.waited > stop.grace + DEAF_S)
+
+    def prevented(self) -> list[AttemptKey]:
+        """Take in what was told meanwhile. Returns those that had not begun, and never will."""
+        letters = [self._letters.popleft() for _ in range(len(self._letters))]
+        self.discard(job for job, _ in letters)
+        return [job.key for job, never_begins in letters if never_begins]
 
     def discard(self, jobs: Iterable[Job]) -> None:
         """Have the scheduler end these."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from runyard.backends.base import Job, Presence, Sighting, Stop
 from runyard.backends.batch.dialect import Native, Stage, Unanswered
-from runyard.backends.batch.evidence import Court, Evidence, foremost, needs_trace
+from runyard.backends.batch.evidence import MOST_WORDS, Court, Evidence, foremost, needs_trace
 from runyard.backends.batch.files import Files
 from runyard.backends.batch.naming import Identity
 from runyard.backends.batch.register import Register
@@ -18,6 +18,8 @@ from runyard.model.wire import AttemptKey
 SHARE = 20  # a look that takes a second is made every twenty seconds at most
 LONGEST_PAUSE_S = 60.0
 RECENT_S = 2.0  # a look this old still counts as one made now
+REASONS_FOR_S = 30.0  # why jobs wait is asked no more often, where it takes a question of its own
+MOST_EXPLAINED = 50
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ class Watch:
         self._looked_at = float("-inf")
         self._sent: dict[Identity, str] = {}  # what was acknowledged since then, and in which native job
         self._sightings: dict[AttemptKey, Sighting] = {}
+        self._reasons: dict[str, str] = {}  # why jobs wait, by their native ids, where the queue does not tell
+        self._reasons_at = float("-inf")
         self._trouble = ""
 
     def sight(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
@@ -67,6 +71,17 @@ class Watch:
                 self._pace.answered(begun_at)
             self._sightings = {job.key: self._sightings[job.key] for job in jobs if job.key in self._sightings}
         return {job.key: self._tell(job) for job in jobs}
+
+    def renew(self) -> None:
+        """Look at the queue for its own sake: other jobs may have left it."""
+        if not self._pace.is_due:
+            return
+        begun_at = self._clock()
+        try:
+            self._read_queue()
+            self._pace.answered(begun_at)
+        except Unanswered as error:
+            self.doubt(str(error))
 
     def look(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
         """Judge these anew. What was never handed over is told without a question to the scheduler."""
@@ -87,14 +102,12 @@ class Watch:
 
     def natives(self, jobs: Iterable[Job]) -> dict[AttemptKey, list[Native]]:
         """What is in the queue now of these jobs, and not over. Raises Unanswered."""
-        try:
-            self._refuse_in_trouble()
-            if self._sent or self._clock() > self._looked_at + RECENT_S:
-                self._read_queue()
-        except Unanswered as error:
-            self.doubt(str(error))
-            raise
-        return {job.key: [native for native in self._queue.about(job) if not native.is_over] for job in jobs}
+        queue = self._queue_now()
+        return {job.key: [native for native in queue.about(job) if not native.is_over] for job in jobs}
+
+    def busy_batches(self) -> frozenset[str]:
+        """Those of which anything is in the queue now, and not over. Raises Unanswered."""
+        return self._queue_now().busy_batches
 
     def doubt(self, text: str) -> None:
         """The scheduler did not answer: nothing is known until it does, and it is left alone for a while."""
@@ -142,6 +155,17 @@ class Watch:
         self._trouble, self._pace.failures = "", 0
         self._sent.clear()
 
+    def _queue_now(self) -> Register:
+        """Raises Unanswered."""
+        try:
+            self._refuse_in_trouble()
+            if self._sent or self._clock() > self._looked_at + RECENT_S:
+                self._read_queue()
+        except Unanswered as error:
+            self.doubt(str(error))
+            raise
+        return self._queue
+
     def _refuse_in_trouble(self) -> None:
         if self.in_trouble:
             raise Unanswered(self._trouble)
@@ -151,8 +175,23 @@ class Watch:
         for job in jobs:
             if not needs_trace(queued[job.key]):
                 self.note(job, self._court.judge(Evidence(natives=queued[job.key])))
+        self._add_reasons(jobs, queued)
         self._judge_by_traces([job for job in jobs if needs_trace(queued[job.key])], queued)
         self._give_up([job for job in jobs if self._is_gone(job)], queued)
+
+    def _add_reasons(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
+        """Some schedulers tell apart from their queue why a job waits: asked for once in a while, for many at once."""
+        first = {job: foremost(queued[job.key]) for job in jobs}
+        waiting = {job: native for job, native in first.items() if native and native.stage is Stage.WAITING}
+        if not self._scheduler.dialect.reasons_apart or not waiting:
+            return
+        if self._clock() >= self._reasons_at + REASONS_FOR_S:
+            self._reasons = self._scheduler.explain(list(waiting.values())[:MOST_EXPLAINED])
+            self._reasons_at = self._clock()
+        for job, native in waiting.items():
+            seen, reason = self._sightings.get(job.key), self._reasons.get(native.job)
+            if seen is not None and reason and seen.presence is Presence.PENDING and not native.why:
+                self.note(job, replace(seen, text=f"{seen.text}: {reason[:MOST_WORDS]}"))
 
     def _judge_by_traces(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
         """What the scheduler tells is over, or does not tell of at all."""
@@ -164,18 +203,23 @@ class Watch:
             self._leave_open(jobs, error)
             return
         try:
-            unrecorded = [traces[job.key] for job in jobs if not traces[job.key].recorded]
+            ended = [traces[job.key] for job in jobs if not _still_there(queued[job.key])]
+            unrecorded = [trace for trace in ended if not trace.recorded]
             accounts = self._scheduler.accounts({name for trace in unrecorded for name in trace.names})
         except Unanswered as error:
             self._leave_open([job for job in jobs if not queued[job.key]], error)
             accounts, jobs = [], [job for job in jobs if queued[job.key]]
         told = Register.of(accounts)
+        remains = []  # what may live all the same, where nobody sees it: should it look, it finds that it is to end
         for job in jobs:
             trace = traces[job.key]
-            account = next(reversed(told.about(job)), None)  # of several the last counts
+            account = _telling(told.about(job))
             known = self._queue.knows(job, trace.accepted) or told.knows(job, trace.accepted)
             evidence = Evidence(natives=queued[job.key], account=account, trace=trace, array_is_known=known)
             self.note(job, self._court.judge(evidence))
+            if trace.started and not trace.recorded and (evidence.is_given_up or self._is_gone(job)):
+                remains.append(job)
+        self._fence(remains)
 
     def _leave_open(self, jobs: Iterable[Job], error: Unanswered) -> None:
         for job in jobs:
@@ -191,11 +235,15 @@ class Watch:
             if native.id in reasons:
                 seen = self._sightings[job.key]
                 self.note(job, replace(seen, text=f"{seen.text}: {reasons[native.id]}"))
+        self._fence(list(lost))
+        self._discard(list(lost))
+
+    def _fence(self, jobs: Sequence[Job]) -> None:
         try:
-            self._files.fence([Stop(job=job, reason="lost", grace=0) for job in lost], record=False)
+            if jobs:
+                self._files.fence([Stop(job=job, reason="lost", grace=0) for job in jobs], record=False)
         except Unanswered as error:
             log.warning("jobs that %s has given up could not be fenced: %s", self._scheduler.dialect.title, error)
-        self._discard(list(lost))
 
     # --- telling ------------------------------------------------------------------------------------------------
 
@@ -213,6 +261,12 @@ class Watch:
         if _identity(job) in self._sent:
             return Sighting(presence=Presence.PENDING, text=f"handed to {self._scheduler.dialect.title}")
         return Sighting(presence=Presence.UNKNOWN, text=self._trouble or "nothing is known of it yet")
+
+
+def _telling(accounts: Sequence[Native]) -> Native | None:
+    """Of several the last that tells whose doing the end was: what is begun again by mistake ends well at once."""
+    ended = [account for account in accounts if account.ending]
+    return next(reversed(ended or accounts), None)
 
 
 def _still_there(natives: Sequence[Native]) -> Native | None:

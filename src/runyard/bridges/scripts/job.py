@@ -46,7 +46,7 @@ class Job:
     processes: int = 1  # that the job means to start by itself; each gets `cpus`
     nodes: int = 1
     cpus: int = 1
-    memory: int | None = None
+    memory: int | None = None  # of each node, and so the gpus
     gpus: int = 0
     gpu_type: str | None = None
     time: int | None = None

@@ -110,18 +110,25 @@ def _gpus(given: Given, job: Job) -> tuple[int, str | None]:
             match = _GPUS.fullmatch(text)
             if match is None:
                 raise errors.InvalidInput(f"{_flag(name)}: {text!r} is no number of GPUs", "write it like 2 or a100:2")
-            return int(match[2]) * factor, match[1]
+            return _of_each_node(int(match[2]) * factor, job, _flag(name)), match[1]
     wanted = given.get("gres")
     if wanted in (None, "none"):
         return 0, None
     match = _GRES.fullmatch(str(wanted))
     if match is None:
         raise errors.InvalidInput(f"--gres={wanted} is not supported", "write it like --gres=gpu:1 or gpu:a100:2")
-    return int(match[2] or 1) * job.nodes, match[1]
+    return int(match[2] or 1), match[1]
+
+
+def _of_each_node(gpus: int, job: Job, flag: str) -> int:
+    if gpus % job.nodes:
+        raise errors.InvalidInput(f"{flag}: {job.nodes} nodes cannot have {gpus} GPUs alike", "use --gpus-per-node")
+    return gpus // job.nodes
 
 
 def _memory(given: Given, job: Job) -> int | None:
-    factors = {"mem": 1, "mem_per_cpu": job.cpus * job.processes, "mem_per_gpu": job.gpus}
+    on_node = -(-job.processes // job.nodes)  # at the most
+    factors = {"mem": 1, "mem_per_cpu": job.cpus * on_node, "mem_per_gpu": job.gpus}
     for name, factor in factors.items():
         text = given.get(name)
         if text is not None:

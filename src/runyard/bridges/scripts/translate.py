@@ -67,9 +67,7 @@ def _pass_on(job: Job, site: Site) -> None:
     """To a scheduler of its own kind, the job's words are its own."""
     if job.queue is not None and job.queue != site["name"]:
         job.native[_QUEUE_OPTIONS[job.dialect]] = job.queue
-    if job.nodes > 1:
-        job.native["nodes"] = str(job.nodes)
-    if job.processes > 1:
+    if job.processes != job.nodes:
         job.native["ntasks"] = str(job.processes)
 
 
@@ -78,7 +76,7 @@ def _make_do(job: Job, site: Site | None) -> None:
     if job.nodes > 1:
         raise errors.Unsatisfiable(
             f"the script asks for {job.nodes} nodes, and there is no {TITLES[job.dialect]} {_there(site)}",
-            "a run has one node: ask for --nodes=1, or run it at a Slurm site",
+            "ask for --nodes=1, or run it at a Slurm site",
         )
     if job.queue is not None and (site is None or job.queue != site["name"]):
         where = f"the site {site['name']!r}" if site is not None else "any site with room"
@@ -140,7 +138,10 @@ def _variables(job: Job) -> dict[str, str]:
 
 
 def _resources(job: Job) -> dict[str, Any]:
-    asked = {"memory": job.memory, "gpus": job.gpus or None, "gpu_type": job.gpu_type, "time": job.time}
+    asked = {
+        "nodes": job.nodes if job.nodes > 1 else None, "memory": job.memory, "gpus": job.gpus or None,
+        "gpu_type": job.gpu_type, "time": job.time,
+    }  # fmt: skip
     return {"cpus": job.cpus, **{name: value for name, value in asked.items() if value is not None}}
 
 

@@ -22,6 +22,8 @@ def native(stage: Stage, word: str = "WORD", **more: object) -> Native:
 
 
 WAITS, RUNS, STUCK = native(Stage.WAITING), native(Stage.RUNNING), native(Stage.STUCK, "Eqw", why="Eqw")
+AGAIN = native(Stage.WAITING, "PENDING", why="BeginTime", again=True)
+NODE_FAIL = native(Stage.OVER, "NODE_FAIL", ending="node_lost", node="n3")
 FAILED = native(Stage.OVER, "FAILED", why="NonZeroExitCode", node="n3")
 CANCELLED = native(Stage.OVER, "CANCELLED by 0", ending="external", numbers="after 12s")
 SILENT_NODE = native(Stage.RUNNING, "r", node="ge2", node_is_silent=True)
@@ -51,7 +53,14 @@ ACCEPTED = Trace(entered=3600, accepted="12")
         (Evidence(natives=[CANCELLED], trace=SILENT), Presence.GONE, "external"),
         (Evidence(natives=[CANCELLED], trace=OLD), Presence.GONE, "external"),
         (Evidence(account=CANCELLED, trace=OLD), Presence.GONE, "external"),
-        (Evidence(account=FAILED, trace=HEARD), Presence.GONE, None),
+        (Evidence(account=CANCELLED, trace=HEARD), Presence.GONE, "external"),
+        (Evidence(account=FAILED, trace=HEARD), Presence.UNKNOWN, None),
+        (Evidence(account=FAILED, trace=RECORDED), Presence.GONE, None),
+        (Evidence(natives=[NODE_FAIL], trace=HEARD), Presence.UNKNOWN, "node_lost"),
+        (Evidence(natives=[NODE_FAIL], trace=SILENT), Presence.GONE, "node_lost"),
+        (Evidence(natives=[AGAIN], trace=OLD), Presence.PENDING, None),
+        (Evidence(natives=[AGAIN], trace=HEARD), Presence.UNKNOWN, "preempted"),
+        (Evidence(natives=[AGAIN], trace=RECORDED), Presence.GONE, "preempted"),
         (Evidence(natives=[FAILED, RUNS], trace=OLD), Presence.ALIVE, None),
         (Evidence(natives=[WAITS, FAILED], account=CANCELLED, trace=OLD), Presence.PENDING, None),
         (Evidence(trace=RECORDED), Presence.GONE, None),
@@ -89,7 +98,8 @@ def test_why_it_waits_and_until_when() -> None:
 def test_the_schedulers_numbers_are_told() -> None:
     seen = SLURM.judge(Evidence(account=CANCELLED, trace=SILENT))
     assert seen.text == "Slurm: CANCELLED by 0, after 12s"
-    assert SLURM.judge(Evidence(natives=[FAILED], trace=SILENT)).text == "Slurm: FAILED (NonZeroExitCode) on n3"
+    failed = SLURM.judge(Evidence(natives=[FAILED], trace=SILENT))
+    assert failed.text == "Slurm: FAILED (NonZeroExitCode) on n3; its runner was last heard 1m15s ago"
 
 
 def test_accounts_know_more_about_an_end_than_the_queue() -> None:
@@ -115,5 +125,5 @@ def test_what_is_unusual_about_a_running_job(word: str) -> None:
 
 
 def test_the_directory_is_asked_only_where_it_has_a_say() -> None:
-    assert [needs_trace(natives) for natives in ([], [FAILED], [SILENT_NODE])] == [True] * 3
+    assert [needs_trace(natives) for natives in ([], [FAILED], [SILENT_NODE], [AGAIN])] == [True] * 4
     assert [needs_trace(natives) for natives in ([RUNS], [WAITS], [FAILED, WAITS])] == [False] * 3

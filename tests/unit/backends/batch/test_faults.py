@@ -206,6 +206,23 @@ def test_other_jobs_of_the_user_count(cluster: FakeCluster) -> None:
     assert backend.room() == 1
 
 
+def test_a_queue_that_was_full_is_looked_at_again_though_nobody_asks_about_a_job(cluster: FakeCluster) -> None:
+    job, backend = cluster.job(), cluster.backend(max_jobs="1")
+    accepted(cluster, backend, job)
+    cluster.says("squeue", line(job, "RUNNING"))
+    cluster.clock.advance(11)
+    backend.poll([job])
+    assert backend.room() == 0
+    cluster.says("squeue")
+    cluster.clock.advance(11)
+    backend.poll([])
+    assert backend.room() == 1
+    asked = len(cluster.calls("squeue"))
+    cluster.clock.advance(11)
+    backend.poll([])
+    assert len(cluster.calls("squeue")) == asked, "there is room: nobody needs to know more"
+
+
 def test_an_unproven_submit_that_is_stopped_is_fenced_first(cluster: FakeCluster) -> None:
     job, backend = cluster.job(), cluster.backend()
     cluster.says("sbatch", hangs=True)
@@ -229,6 +246,7 @@ def test_a_cancel_that_is_not_heard_is_repeated(cluster: FakeCluster) -> None:
     stops = [Stop(job=job, reason="user", grace=5) for job in jobs]
     for _ in range(3):
         backend.cancel(stops)
+        backend.poll([])
     assert cluster.calls("scancel") == ["scancel 12_[1-3]"], "one command for all, and not at once again"
     cluster.clock.advance(16)
     backend.poll([])
@@ -246,11 +264,13 @@ def test_a_runner_that_does_not_hear_is_ended_by_the_scheduler(cluster: FakeClus
     Path(job.directory, "started").mkdir()
     cluster.says("squeue", line(job, "RUNNING"))
     backend.cancel([Stop(job=job, reason="user", grace=5, waited=0)])
+    backend.poll([])
     assert (Path(job.directory, "control.json").read_text(), cluster.calls("scancel")) == (
         '{"stop": {"reason": "user", "grace": 5}}',
         [],
     )
     backend.cancel([Stop(job=job, reason="user", grace=5, waited=36)])
+    backend.poll([])
     assert cluster.calls("scancel") == ["scancel 12_[1]"]
 
 
@@ -289,8 +309,9 @@ def test_programs_that_are_missing(cluster: FakeCluster) -> None:
     job, backend = cluster.job(), cluster.backend(bin=str(cluster.site))
     assert backend.submit(batch_of(job)) == []
     seen = sight(backend, job)
-    assert seen.presence is Presence.UNKNOWN
-    assert "No such file" in seen.text
+    assert seen.presence is Presence.PENDING, "nothing is in doubt: it waits until somebody mends it"
+    assert "there is no program sbatch" in seen.text
+    assert "bin=DIRECTORY" in seen.text
 
 
 def test_variables_that_would_hide_jobs_are_hidden_themselves(

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from runyard import runner
-from runyard.backends.base import Job, Stop
+from runyard.backends.base import Batch, Job, Stop
 from runyard.backends.batch import far
 from runyard.backends.batch.dialect import Unanswered
 from runyard.backends.batch.files import Files, Trace
 from runyard.hosts.local import LocalHost
+from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 from tests.labs import components
 
@@ -32,8 +33,12 @@ def job(tmp_path: Path, index: int) -> Job:
     return Job(key=AttemptKey(run=index, attempt=1), directory=str(directory), tag="t", batch="b", index=index)
 
 
+def batch_of(*jobs: Job, name: str = "b", owner: str = "cedar") -> Batch:
+    return Batch(name=name, resources=Resources(), jobs=jobs, owner=owner)
+
+
 def enter(files: Files, *jobs: Job, again: bool = False) -> list[Trace | None]:
-    return files.enter("b", jobs, "#!/bin/sh\n", ["b"], again=again)
+    return files.enter(batch_of(*jobs), "#!/bin/sh\n", ["b"], again=again)
 
 
 def test_a_batch_is_entered_once(files: Files, tmp_path: Path) -> None:
@@ -42,6 +47,7 @@ def test_a_batch_is_entered_once(files: Files, tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "batches/b/manifest.json").read_text())
     assert manifest == {
         "batch": "b",
+        "owner": "cedar",
         "names": ["b"],
         "jobs": {str(each.index): each.directory for each in jobs},
     }
@@ -53,7 +59,7 @@ def test_what_is_entered_later_is_added(files: Files, tmp_path: Path) -> None:
     enter(files, job(tmp_path, 2))
     first, second = enter(files, job(tmp_path, 1), job(tmp_path, 2))
     assert (first, second is not None) == (None, True)
-    files.enter("b", [job(tmp_path, 1001)], "#!/bin/sh\n", ["b.o1000"])
+    files.enter(batch_of(job(tmp_path, 1001)), "#!/bin/sh\n", ["b.o1000"])
     manifest = json.loads((tmp_path / "batches/b/manifest.json").read_text())
     assert (list(manifest["jobs"]), manifest["names"]) == (["1", "2", "1001"], ["b", "b.o1000"])
 
@@ -86,7 +92,7 @@ def test_traces(files: Files, tmp_path: Path) -> None:
 
 def test_the_output_of_the_native_job_is_found_by_its_name(files: Files, tmp_path: Path) -> None:
     low, high = job(tmp_path, 7), job(tmp_path, 1007)
-    files.enter("b", [low, high], "", ["b", "b.o1000"])
+    files.enter(batch_of(low, high), "", ["b", "b.o1000"])
     (tmp_path / "batches/b/b.7.out").write_text("I am\n  seven\n")
     (tmp_path / "batches/b/b.o1000.7.out").write_bytes(b"x" * 2000 + b" \xff the last word")
     found = files.look([low, high])
@@ -152,3 +158,23 @@ def test_the_far_side_needs_nothing_but_the_standard_library() -> None:
     text = Path(far.__file__).read_text()
     done = subprocess.run([sys.executable, "-I", "-S", "-c", text], input="{}", capture_output=True, text=True)
     assert "KeyError" in done.stderr
+
+
+def test_batches_are_found_by_their_yard_and_their_owner(files: Files, tmp_path: Path) -> None:
+    assert files.owned("ry-1-", "cedar") == []
+    for name, owner in [("ry-1-1-1", "cedar"), ("ry-1-2-7", "cedar"), ("ry-1-1-2", "oak"), ("ry-11-1-1", "cedar")]:
+        files.enter(batch_of(job(tmp_path, 1), name=name, owner=owner), "", [name])
+    (tmp_path / "batches/ry-1-1-9").mkdir()  # whose it is was not written yet
+    assert files.owned("ry-1-", "cedar") == ["ry-1-1-1", "ry-1-2-7"]
+
+
+def test_a_removal_that_was_cut_short_goes_on(files: Files, tmp_path: Path) -> None:
+    batches = tmp_path / "batches"
+    for name in ("ry-1-1-1", "ry-1-1-2", "ry-2-1-1"):
+        files.enter(batch_of(job(tmp_path, 1), name=name), "", [name])
+    files.remove(["ry-1-1-1"])
+    for half in ("ry-1-1-2", "ry-2-1-1"):
+        (batches / half / "manifest.json").unlink()
+        (batches / half).rename(batches / f"{half}.removed")
+    assert files.owned("ry-1-", "cedar") == []
+    assert [path.name for path in batches.iterdir()] == ["ry-2-1-1.removed"], "that is another yard's affair"

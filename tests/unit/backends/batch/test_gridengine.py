@@ -101,6 +101,64 @@ def test_nodes_that_failed_are_avoided() -> None:
     assert command[command.index("-l") + 1] == "hostname=!ge1&!ge2"
 
 
+def test_a_trial_asks_who_would_be_left() -> None:
+    """Without what is measured: a host that is busy now is left all the same."""
+    wanted = order(1, resources=Resources(gpus=1, memory=GB, time=60), q="gpu.q", l="arch=lx")
+    command = gridengine.trial_command(dataclasses.replace(wanted, avoid=("ge1",)))
+    assert command == ["qselect", "-l", "hostname=!ge1,gpu=1", "-q", "gpu.q", "-l", "arch=lx"]
+
+
+def test_a_warning_before_the_limit_and_before_qdel() -> None:
+    warned = dataclasses.replace(order(1, resources=Resources(time=600)), warning=90)
+    command = gridengine.submit_command(warned)
+    assert command[command.index("-l") + 1] == "h_rt=660,s_rt=570"
+    assert command.count("-notify") == 1
+    assert gridengine.submit_command(dataclasses.replace(warned, options={"notify": ""})).count("-notify") == 1
+    without_limit = gridengine.submit_command(dataclasses.replace(warned, resources=Resources()))
+    assert ("-notify" in without_limit, "-l" in without_limit) == (True, False)
+
+
+def spread(rule: str, **resources: int) -> list[str]:
+    dialect = GridEngine({"nodes_environment": "spread"})
+    config = [said(), said(), said(f"pe_name            spread\nallocation_rule    {rule}\n")]
+    facts = dataclasses.replace(dialect.parse_facts(config), per_slot=frozenset({"gpu"}))
+    return dialect.submit_command(order(1, resources=Resources(**resources), facts=facts))
+
+
+def test_several_nodes_by_an_environment_that_takes_so_many_slots_of_each() -> None:
+    command = spread("4", nodes=3, cpus=4, gpus=4)
+    assert command[command.index("-pe") :][:5] == ["-pe", "spread", "12", "-l", "gpu=1"]
+    assert GridEngine({"nodes_environment": "spread"}).fact_commands("me")[2] == ["qconf", "-sp", "spread"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "cpus", "sentence"),
+    [("2", 4, "takes 2 slots of each node"), ("$round_robin", 4, "does not say how many slots")],
+)
+def test_an_environment_that_would_give_another_number_of_nodes(rule: str, cpus: int, sentence: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=sentence):
+        spread(rule, nodes=2, cpus=cpus)
+
+
+def test_several_nodes_without_such_an_environment_are_refused_with_the_setting() -> None:
+    with pytest.raises(errors.InvalidInput, match="only parallel environments") as caught:
+        gridengine.submit_command(order(1, resources=Resources(nodes=2)))
+    assert "nodes_environment=NAME" in caught.value.fix
+
+
+def test_gpus_of_several_nodes_must_be_counted_per_slot() -> None:
+    dialect = GridEngine({"nodes_environment": "spread"})
+    with pytest.raises(errors.InvalidInput, match="once for a job"):
+        dialect.submit_command(order(1, resources=Resources(nodes=2, gpus=1)))
+
+
+def test_a_job_on_several_nodes_is_one_job() -> None:
+    job = "<job_list><JB_job_number>4</JB_job_number><JB_name>ry-1</JB_name><state>r</state></job_list>"
+    queues = "".join(f"<Queue-List><name>cpu@{node}</name>{job}</Queue-List>" for node in ("ge2", "ge1"))
+    [native] = gridengine.parse_queue(said(f"<job_info><queue_info>{queues}</queue_info></job_info>"))
+    assert (native.id, native.node) == ("4", "ge1,ge2")
+
+
 def test_options_pass() -> None:
     command = gridengine.submit_command(order(1, q="cpu", P="vision", R=""))
     assert command[14:-2] == ["-q", "cpu", "-P", "vision", "-R"]

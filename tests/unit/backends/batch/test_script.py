@@ -44,7 +44,10 @@ def test_a_task_finds_its_attempt(
 ) -> None:
     batch = tmp_path / "my batch"
     done = run(batch, template, variables, arguments)
-    assert (done.returncode, done.stdout) == (0, f"-I -S /scratch/my site/runner-1 run {attempt}\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"-I -S /scratch/my site/runner-1 run {attempt} {tmp_path.parent}/relay.sh\n",
+    )
 
 
 def test_a_task_that_is_not_in_the_manifest_says_so(tmp_path: Path) -> None:

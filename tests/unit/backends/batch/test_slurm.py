@@ -22,7 +22,7 @@ HEAD = [
     "--no-requeue",
     "--chdir=/scratch/my site/batches/ry-1-1-7",
 ]
-MIDDLE = ["--open-mode=append", "--export=HOME,USER,LOGNAME,SHELL,PATH,LANG,TZ"]
+MIDDLE = ["--open-mode=append", "--export=ALL"]
 TAIL = ["/scratch/my site/batches/ry-1-1-7/job.sh", "0"]
 ONE = ["--nodes=1", "--ntasks=1", "--cpus-per-task=1"]
 PLAIN_OUT = "--output=/scratch/my site/batches/ry-1-1-7/ry-1-1-7.1.out"
@@ -65,9 +65,37 @@ def test_resources(resources: Resources, words: list[str]) -> None:
 
 
 def test_options_pass_and_win_over_what_we_would_ask() -> None:
-    words = asked(1, resources=Resources(gpus=1), gres="gpu:v100l:1", partition="gpu", nodes="2", exclusive="")
-    assert {"--gres=gpu:v100l:1", "--partition=gpu", "--nodes=2", "--exclusive"} <= set(words)
-    assert not {"--gres=gpu:1", "--nodes=1"} & set(words)
+    words = asked(1, resources=Resources(gpus=1), gres="gpu:v100l:1", partition="gpu", exclusive="")
+    assert {"--gres=gpu:v100l:1", "--partition=gpu", "--exclusive"} <= set(words)
+    assert "--gres=gpu:1" not in words
+
+
+def test_several_nodes_of_which_the_first_runs_the_script() -> None:
+    words = asked(1, resources=Resources(nodes=3, cpus=2, memory=GB, gpus=1))
+    assert words[1:] == ["--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--mem=1024M", "--gres=gpu:1"]
+
+
+@pytest.mark.parametrize("option", ["ntasks", "ntasks-per-node"])
+def test_the_number_of_tasks_may_be_the_users_own(option: str) -> None:
+    words = asked(1, resources=Resources(nodes=3), **{option: "6"})
+    assert words[1:] == ["--nodes=3", "--cpus-per-task=1", f"--{option}=6"]
+
+
+@pytest.mark.parametrize("name", ["nodes", "N", "--nodes"])
+def test_nodes_are_a_resource(name: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="runyard's own"):
+        slurm.check_option(slurm.option_name(name), "2")
+
+
+def test_a_warning_goes_to_the_runner_alone() -> None:
+    warned = dataclasses.replace(order(1), warning=90)
+    assert "--signal=B:USR1@90" in slurm.submit_command(warned)
+    assert "--signal=B:USR2@5" in slurm.submit_command(dataclasses.replace(warned, options={"signal": "B:USR2@5"}))
+
+
+def test_a_trial_submits_nothing() -> None:
+    failed = dataclasses.replace(order(1), avoid=("n1",))
+    assert slurm.trial_command(failed) == ["sbatch", "--test-only", *slurm.submit_command(failed)[1:]]
 
 
 def test_nodes_that_failed_are_avoided() -> None:

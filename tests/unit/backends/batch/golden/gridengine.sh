@@ -1,5 +1,6 @@
 #!/bin/sh
 # runyard, batch ry-1-1-7: a task finds its attempt's directory and becomes its runner.
+trap '' USR1 USR2  # warnings, which would end this shell; the runner listens to them
 task=${SGE_TASK_ID:-undefined}
 [ "$task" = undefined ] && task=1
 # The array is the batch's own. A run that is a task of the user's array is told so by runyard.
@@ -20,4 +21,5 @@ if ! command -v "$python" >/dev/null 2>&1; then
     echo "runyard: $(uname -n) has no interpreter $python; name one with: runyard site edit --python PATH" >&2
     exit 127
 fi
-exec "$python" -I -S "$runner" run "$attempt"
+# Where the site has relay=node, its agent left a script that brings the run home. The runner ends as that one.
+exec "$python" -I -S "$runner" run "$attempt" "${batch%/*/*}/relay.sh"

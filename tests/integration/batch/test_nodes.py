@@ -1,0 +1,87 @@
+"""Several nodes, and nodes to avoid, on real clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from runyard.backends.base import Job, Presence
+from runyard.model.resources import Resources
+from runyard.testing.backend_contract import record_of
+from tests.integration.batch.site import Site, batch_of, begun, recorded, until, wait
+from tests.labs.cluster import Cluster
+from tests.labs.gridengine.configuration import SPREAD
+
+GetLab = Callable[..., Cluster]
+PAIR = Resources(nodes=2, cpus=2)
+
+
+@pytest.fixture(params=["slurm", "gridengine"])
+def site(request: pytest.FixtureRequest) -> Site:
+    get: GetLab = request.getfixturevalue(f"{request.param}_lab")
+    return Site(get(), request.param)
+
+
+def finished(site: Site, job: Job) -> str:
+    until(lambda: recorded(job), "the exit record")
+    assert (record_of(job) or {})["exit_code"] == 0, site.log_of(job)
+    return site.log_of(job)
+
+
+def test_slurm_gives_nodes_for_the_runs_own_srun(slurm_lab: GetLab) -> None:
+    site = Site(slurm_lab(), "slurm")
+    body = "echo first $SLURMD_NODENAME of $SLURM_JOB_NODELIST; srun printenv SLURMD_NODENAME SLURM_CPUS_PER_TASK"
+    job, backend = site.jobs.make(["sh", "-c", body], inherit_env=True), site.backend()
+    assert backend.submit(batch_of(job, resources=PAIR)) == []
+    first, *others = finished(site, job).splitlines()
+    assert first == "first n1 of n[1-2]"
+    assert sorted(others) == ["2", "2", "n1", "n2"]
+    assert wait(backend, job, Presence.GONE).node in ("n[1-2]", None)
+
+
+def test_grid_engine_gives_nodes_by_an_environment_that_the_site_names(gridengine_lab: GetLab) -> None:
+    site = Site(gridengine_lab(), "gridengine", {"nodes_environment": SPREAD})
+    job = site.jobs.make(["sh", "-c", 'cut -d" " -f1,2 "$PE_HOSTFILE" | sort; sleep 3'], inherit_env=True)
+    backend = site.backend()
+    assert backend.submit(batch_of(job, resources=PAIR)) == []
+    begun(backend, job)
+    assert backend.poll([job])[job.key].node == "ge1,ge2"
+    assert finished(site, job) == "ge1 2\nge2 2\n"
+
+
+def test_grid_engine_gives_no_nodes_where_no_environment_has_them(gridengine_lab: GetLab) -> None:
+    """The cluster itself says how many slots its environment takes of each host."""
+    lab = gridengine_lab()
+    [refusal] = Site(lab, "gridengine").backend().submit(batch_of(Site(lab, "gridengine").sleeper(), resources=PAIR))
+    assert (refusal.final, refusal.ending, "nodes_environment" in refusal.text) == (True, "rejected", True)
+    site = Site(lab, "gridengine", {"nodes_environment": SPREAD})
+    [refusal] = site.backend().submit(batch_of(site.sleeper(), resources=replace(PAIR, cpus=1)))
+    assert f"the parallel environment {SPREAD} takes 2 slots of each node" in refusal.text
+    site = Site(lab, "gridengine", {"nodes_environment": "smp"})
+    [refusal] = site.backend().submit(batch_of(site.sleeper(), resources=PAIR))
+    assert "does not say how many slots it takes of each node ($pe_slots)" in refusal.text
+
+
+def test_a_cluster_of_bad_nodes_only_is_used_all_the_same(site: Site) -> None:
+    job, backend = site.jobs.make(["true"]), site.backend()
+    batch = batch_of(job, resources=Resources(memory=50 << 20))
+    assert backend.submit(replace(batch, avoid=tuple(site.lab.nodes))) == []
+    finished(site, job)
+
+
+def test_bad_nodes_are_avoided_as_long_as_there_are_others(site: Site) -> None:
+    """What is asked for must not make them seem to be the last ones."""
+    *bad, good = site.lab.nodes
+    job, backend = site.sleeper(), site.backend()
+    batch = batch_of(job, resources=Resources(memory=50 << 20, time=600))
+    assert backend.submit(replace(batch, avoid=tuple(bad), warning=60)) == []
+    begun(backend, job)
+    assert backend.poll([job])[job.key].node == good
+
+
+def test_a_name_that_is_no_node_hinders_nobody(site: Site) -> None:
+    job, backend = site.jobs.make(["true"]), site.backend()
+    assert backend.submit(replace(batch_of(job), avoid=("login1",))) == []
+    finished(site, job)
