@@ -19,12 +19,30 @@ def fill_command(command: list[str] | str, params: Mapping[str, Any]) -> list[st
 
     A command given as one text is for the shell; values put into it are quoted for the shell.
     """
+    filled = fill(command, params) if params else command
+    return ["/bin/sh", "-c", filled] if isinstance(filled, str) else list(filled)
+
+
+def fill(command: list[str] | str, params: Mapping[str, Any]) -> list[str] | str:
+    """The command with its parameters in place; raises when a `{name}` has none, also without any parameters."""
     if isinstance(command, str):
-        return ["/bin/sh", "-c", _fill(command, params, shlex.quote) if params else command]
-    return [_fill(word, params, str) for word in command] if params else list(command)
+        return _fill(command, params, shlex.quote)
+    return [_fill(word, params, str) for word in command]
+
+
+def placeholders(command: list[str] | str) -> list[str]:
+    """The names of all parameters in a command; raises when it has a lone brace."""
+    found: list[str] = []
+    for text in [command] if isinstance(command, str) else command:
+        _replace(text, lambda name: found.append(name) or "")  # type: ignore[func-returns-value]
+    return list(dict.fromkeys(found))
 
 
 def _fill(text: str, params: Mapping[str, Any], quote: Callable[[str], str]) -> str:
+    return _replace(text, lambda name: quote(show_value(look_up(name, params))))
+
+
+def _replace(text: str, value: Callable[[str], str]) -> str:
     def replace(match: re.Match[str]) -> str:
         token = match[0]
         if token in ("{{", "}}"):
@@ -33,7 +51,7 @@ def _fill(text: str, params: Mapping[str, Any], quote: Callable[[str], str]) -> 
             raise errors.InvalidInput(
                 f"command: a lone {token!r} in {text!r}", f"write {token * 2} for a literal brace"
             )
-        return quote(show_value(_look_up(match[1], params)))
+        return value(match[1])
 
     return _TOKEN.sub(replace, text)
 
@@ -43,7 +61,8 @@ def show_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _look_up(name: str, params: Mapping[str, Any]) -> object:
+def look_up(name: str, params: Mapping[str, Any]) -> Any:
+    """A parameter by its name, or by its path with dots; raises when there is none."""
     if name in params:
         return params[name]
     value: object = params

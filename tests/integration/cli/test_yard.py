@@ -128,7 +128,7 @@ def test_down_stops_a_yard_that_does_not_answer(fresh: Yard) -> None:
 
 def test_down_ends_no_other_process(fresh: Yard) -> None:
     fresh.home.joinpath("yard.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": os.getpid()}))
-    fresh.home.joinpath("lock").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+    fresh.home.joinpath("lock.holder").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     assert fresh.cli("down").stdout.startswith("no yard is running")
 
 

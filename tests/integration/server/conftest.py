@@ -46,6 +46,7 @@ def roles(served: Served) -> dict[Role, Api]:
         Role.MEMBER: api.new_token("ada", Role.MEMBER),
         Role.VIEWER: api.new_token("vic", Role.VIEWER),
         Role.AGENT: api.new_token("node", Role.AGENT, "local"),
+        Role.CALLER: api.new_token("web", Role.CALLER),
     }
 
 

@@ -16,12 +16,14 @@ from tests.integration.server.api import PREFIX, Api, Served
 
 PROTECTED = [row for row in ROUTES if row.access is not Access.PUBLIC]
 MAY: dict[Access, set[Role]] = {
-    Access.ANY: {Role.ADMIN, Role.MEMBER, Role.VIEWER, Role.AGENT},
+    Access.ANY: set(Role),
     Access.VIEWER: {Role.ADMIN, Role.MEMBER, Role.VIEWER},
     Access.MEMBER: {Role.ADMIN, Role.MEMBER},
     Access.ADMIN: {Role.ADMIN},
     Access.AGENT: {Role.ADMIN, Role.AGENT},
     Access.UPLOADER: {Role.ADMIN, Role.MEMBER, Role.AGENT},
+    Access.CALLER: {Role.ADMIN, Role.MEMBER, Role.VIEWER, Role.CALLER},
+    Access.REQUESTER: {Role.ADMIN, Role.MEMBER, Role.CALLER},
 }
 
 
@@ -59,7 +61,7 @@ def test_token_in_either_header(api: Api) -> None:
 def test_a_revoked_token_is_of_no_use(api: Api) -> None:
     made = api.post("/tokens", {"name": "bob", "role": "member"}).json
     bob = api.as_(made["secret"])
-    assert bob.get("/me").json == {"name": "bob", "role": "member", "site": None}
+    assert bob.get("/me").json == {"name": "bob", "role": "member", "site": None, "recipes": []}
     assert api.request("DELETE", f"/tokens/{made['id']}").status == 204
     assert bob.get("/me").status == 401
 
@@ -73,7 +75,15 @@ def test_secrets_are_shown_once(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{"name": "x"}, {"name": "x", "role": "king"}, {"name": "../x", "role": "member"}, {"name": "x", "role": "agent"}],
+    [
+        {"name": "x"},
+        {"name": "x", "role": "king"},
+        {"name": "../x", "role": "member"},
+        {"name": "x", "role": "agent"},
+        {"name": "x", "role": "member", "recipes": ["y"]},
+        {"name": "x", "role": "caller", "recipes": ["nowhere"]},
+        {"name": "trusted-network", "role": "caller"},
+    ],
 )
 def test_bad_tokens_are_not_made(api: Api, body: dict[str, str]) -> None:
     assert api.post("/tokens", body).status == 400

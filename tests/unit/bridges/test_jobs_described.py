@@ -63,6 +63,27 @@ def test_cores_and_processes(here: Here, words: list[str], cpus: int, processes:
 
 
 @pytest.mark.parametrize(
+    ("words", "processes", "memory", "gpus"),
+    [
+        (["-N2", "--mem=4G", "--gres=gpu:2"], 2, 4 << 30, 2),
+        (["-N2", "-n8", "-c2", "--mem-per-cpu=1G", "--gpus=4"], 8, 8 << 30, 2),
+        (["-N2", "-n3", "--mem-per-cpu=1G", "--gpus-per-node=2"], 3, 2 << 30, 2),
+        (["-N2", "--ntasks-per-node=4", "--gpus-per-task=1"], 8, None, 4),
+    ],
+)
+def test_of_several_nodes_each_has_its_share(
+    here: Here, words: list[str], processes: int, memory: int | None, gpus: int
+) -> None:
+    job = slurm_job(here, *words)
+    assert (job.nodes, job.processes, job.memory, job.gpus) == (2, processes, memory, gpus)
+
+
+def test_gpus_that_nodes_cannot_have_alike(here: Here) -> None:
+    with pytest.raises(errors.InvalidInput, match="2 nodes cannot have 3 GPUs alike"):
+        slurm_job(here, "-N2", "--gpus=3")
+
+
+@pytest.mark.parametrize(
     ("words", "megabytes"),
     [
         (["--mem=4G"], 4096), (["--mem=512"], 512), (["--mem=0"], None), (["--mem-per-cpu=100", "-c4", "-n2"], 800),

@@ -116,8 +116,8 @@ def test_words_for_slurm_go_to_slurm(here: Here) -> None:
     job = slurm_job(here, "-p", "gpu", "-A", "def-lab", "-n", "4", "-c", "2", "-N", "2")
     [spec] = specs(job, LOCAL, CEDAR)
     assert spec["site"] == "cedar"
-    assert spec["options"] == {"partition": "gpu", "account": "def-lab", "nodes": "2", "ntasks": "4"}
-    assert spec["resources"]["cpus"] == 2, "for each of its processes"
+    assert spec["options"] == {"partition": "gpu", "account": "def-lab", "ntasks": "4"}
+    assert spec["resources"] == {"nodes": 2, "cpus": 2}, "cpus for each of its processes"
     assert job.notices == []
 
 

@@ -64,6 +64,7 @@ def test_defaults_are_not_written_down() -> None:
         ({"command": "x", "comand": 1}, "unknown field 'comand'", "did you mean 'command'?"),
         ({"command": "x", "resources": {"cpu": 1}}, "unknown field 'cpu'", "did you mean 'cpus'?"),
         ({"command": "x", "resources": {"cpus": -1}}, "resources.cpus: -1 is not between", ""),
+        ({"command": "x", "resources": {"nodes": 0}}, "resources.nodes: 0 is not between", ""),
         ({"command": "x", "resources": {"cpus": 10**9}}, "resources.cpus: 1000000000 is not between", ""),
         ({"command": "x", "resources": {"cpus": 1.5}}, "resources.cpus: 1.5 is not a whole number", ""),
         ({"command": "x", "resources": {"cpus": True}}, "is not a whole number", ""),

@@ -65,8 +65,9 @@ def test_wire_bodies_survive_json() -> None:
     key = AttemptKey(run=4, attempt=2)
     capacity = Capacity(cpus=2, memory=5, gpus=(Gpu(uuid="u", type="t", memory=1),))
     claim = Claim(
-        key=key, batch="b", position=1, spec={"command": "x"}, argv=["x"], resources=Resources(cpus=2, time=5)
-    )
+        key=key, batch="b", position=1, spec={"command": "x"}, argv=["x"], resources=Resources(cpus=2, time=5),
+        avoid=("n1", "n2"),
+    )  # fmt: skip
     report = Report(key=key, state=AttemptState.ENDED, record={"ending": "exit"}, outputs=[{"path": "p"}])
     stop = StopOrder(key=key, reason="user")
     bodies = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runyard.model import resources, spec, wire
+from runyard.model import recipe, resources, spec, wire
 from runyard.server.auth import Access
 from runyard.server.openapi import build_document
 from runyard.server.route import Route
@@ -63,6 +63,12 @@ def test_run_spec_has_the_fields_that_are_parsed() -> None:
     assert fields_of("Resources") == set(resources._PARSERS) == names_of(resources.Resources)
     assert fields_of("Retry") == names_of(spec.Retry)
     assert fields_of("Stop") == names_of(spec.Stop)
+
+
+def test_recipe_spec_has_the_fields_that_are_parsed() -> None:
+    assert fields_of("RecipeSpec") == {*recipe.OWN_FIELDS, *recipe.RUN_FIELDS}
+    assert set(recipe.OWN_FIELDS) | {"run"} == names_of(recipe.Recipe)
+    assert set(recipe.RUN_FIELDS) < names_of(spec.RunSpec)
 
 
 def test_wire_bodies_have_the_fields_of_the_model() -> None:

@@ -81,7 +81,8 @@ async def list_runs(call: Call) -> Response:
         site=call["site"],
         tag=call["tag"],
         name=call["name"],
-        ids=_ids(call["ids"]),
+        recipe=call["recipe"],
+        ids=parse_ids(call["ids"]),
         before=call["before"],
         limit=call["limit"],
     )
@@ -89,7 +90,7 @@ async def list_runs(call: Call) -> Response:
     return answer({"runs": found, "next": found[-1]["id"] if len(found) == wanted.limit else None})
 
 
-def _ids(words: list[str]) -> tuple[int, ...]:
+def parse_ids(words: list[str]) -> tuple[int, ...]:
     chosen = selectors.parse_selectors(words)
     if chosen.last:
         raise errors.InvalidInput("ids: 'last' is not a number", f"ask for {PREFIX}/runs/last")
@@ -178,16 +179,21 @@ ACCEPTED: Schema = {
 }
 NEWEST_FIRST = record({"runs": listed(ref("Run")), "next": or_null(integer("Ask for `before` this one for more", 1))})
 EVENTS = record({"events": listed(ref("Event")), "next": integer("Ask for `after` this one for more")})
+STATE = query("state", listed(RUN_STATE), "Only runs in these states")
+PAGE = (
+    query("ids", listed(text(pattern=r"^[0-9]{1,18}(-[0-9]{1,18})?$")), "Only these: numbers and ranges such as 3-9"),
+    query("before", RUN_ID, "Only runs older than this one"),
+    query("limit", {**integer("", 1, 1000), "default": 50}, "How many at most"),
+)
 FILTERS = (
-    query("state", listed(RUN_STATE), "Only runs in these states"),
+    STATE,
     query("project", listed(text(maxLength=100)), "Only runs of these projects"),
     query("owner", text(maxLength=100), "Only runs of this person"),
     query("site", text(maxLength=100), "Only runs of this site"),
     query("tag", text(maxLength=100), "Only runs with this tag"),
     query("name", text(maxLength=200), "Only runs with exactly this name"),
-    query("ids", listed(text(pattern=r"^[0-9]{1,18}(-[0-9]{1,18})?$")), "Only these: numbers and ranges such as 3-9"),
-    query("before", RUN_ID, "Only runs older than this one"),
-    query("limit", {**integer("", 1, 1000), "default": 50}, "How many at most"),
+    query("recipe", text(maxLength=100), "Only runs of this recipe"),
+    *PAGE,
 )
 
 ROUTES = (

@@ -15,7 +15,7 @@ from runyard.server.parameters import path
 from runyard.server.route import Answer, Body, Route
 from runyard.server.schemas import ref
 from runyard.server.schemas.build import integer, listed, or_null, record, text
-from runyard.server.schemas.places import ROLE
+from runyard.server.schemas.places import RECIPES, ROLE
 
 
 async def list_tokens(call: Call) -> Response:
@@ -27,7 +27,9 @@ async def create_token(call: Call) -> Response:
     if isinstance(given, dict) and "name" in given:
         spec.name_text(given["name"], "name")  # says in words what the schema says in a pattern
     check(given, ref("NewToken"), "token")
-    future = call.service.yard.create_token(call.caller, given["name"], given["role"], given.get("site"))
+    future = call.service.yard.create_token(
+        call.caller, given["name"], given["role"], given.get("site"), given.get("recipes", [])
+    )
     return answer(await asyncio.wrap_future(future), 201, {"Cache-Control": "no-store"})
 
 
@@ -38,7 +40,8 @@ async def revoke_token(call: Call) -> Response:
 
 async def show_me(call: Call) -> Response:
     caller = call.caller
-    return answer({"name": caller.name, "role": caller.role.value, "site": caller.site})
+    shown = {"name": caller.name, "role": caller.role.value, "site": caller.site, "recipes": list(caller.recipes)}
+    return answer(shown)
 
 
 ROUTES = (
@@ -61,7 +64,9 @@ ROUTES = (
         answers=(
             Answer(
                 description="Name and role",
-                schema=record({"name": text(), "role": ROLE, "site": or_null(text("Of an agent"))}),
+                schema=record(
+                    {"name": text(), "role": ROLE, "site": or_null(text("Of an agent")), "recipes": RECIPES}
+                ),
             ),
         ),
     ),

@@ -6,7 +6,7 @@ bodies of agents and tokens are checked against these schemas by runyard.server.
 
 from __future__ import annotations
 
-from runyard.server.schemas import common, places, runs, wire
+from runyard.server.schemas import common, places, recipes, runs, wire
 from runyard.server.schemas.build import Schema, ref
 
 __all__ = ["COMPONENTS", "Schema", "ref"]
@@ -33,6 +33,11 @@ COMPONENTS: dict[str, Schema] = {
     "Site": places.SITE,
     "FullSite": places.FULL_SITE,
     "Agent": places.AGENT,
+    "RecipeSpec": recipes.RECIPE_SPEC,
+    "Recipe": recipes.RECIPE,
+    "RecipeSummary": recipes.SUMMARY,
+    "Request": recipes.REQUEST,
+    "FullRequest": recipes.FULL_REQUEST,
     "Token": places.TOKEN,
     "NewToken": places.NEW_TOKEN,
     "Secret": places.SECRET,

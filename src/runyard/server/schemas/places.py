@@ -64,22 +64,27 @@ SITE = record(
 FULL_SITE = record({**SITE["properties"], "runs": listed(ref("Run"))}, description="A site and the runs it has.")
 
 ROLE = one_of(roles.Role, "What its holder may do")
+RECIPES = described(TEXTS, "Of a caller: those it may start")
 TOKEN = record(
     {
         "id": integer("To revoke it by", 1),
         "name": text(),
         "role": ROLE,
         "site": or_null(text("Of an agent")),
+        "recipes": RECIPES,
         "created_at": TIME,
     }
 )
-NEW_TOKEN = record({"name": NAME, "role": ROLE, "site": or_null(NAME)}, required=["name", "role"])
+NEW_TOKEN = record(
+    {"name": NAME, "role": ROLE, "site": or_null(NAME), "recipes": listed(NAME)}, required=["name", "role"]
+)
 SECRET = record(
     {
         "id": integer("To revoke it by", 1),
         "name": text(),
         "role": ROLE,
         "site": or_null(text("Of an agent")),
+        "recipes": RECIPES,
         "secret": text("The token itself; it is shown this once"),
     }
 )

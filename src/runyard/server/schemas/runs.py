@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.model import array, resources, spec, states
+from runyard.model import array, input_file, resources, spec, states
 from runyard.server.schemas.build import (
     ANYTHING,
     BOOLEAN,
@@ -35,6 +35,9 @@ from runyard.server.schemas.common import (
 
 RESOURCES = record(
     {
+        "nodes": or_null(
+            integer("Nodes; its process starts on the first, and the rest is asked for of each", 1, resources.MAX_COUNT)
+        ),
         "cpus": or_null(
             integer("CPU slots; thread variables such as OMP_NUM_THREADS follow them", 1, resources.MAX_COUNT)
         ),
@@ -109,6 +112,13 @@ ORIGIN = record(
     description="Environment of the submitter: the default where the run executes on that host",
 )
 
+INPUT = record(
+    {
+        "digest": described(DIGEST, "Of a file that the yard has"),
+        "to": text("Where, below the inputs directory", minLength=1, maxLength=input_file.LONGEST_PATH),
+    }
+)
+
 RUN_SPEC = record(
     {
         "command": COMMAND,
@@ -120,6 +130,9 @@ RUN_SPEC = record(
         "cwd": or_null(text("Working directory, absolute; without it a fresh one", pattern="^/", maxLength=4096)),
         "seed": or_null(integer("Given to the command as $RUNYARD_SEED", 0, (1 << 63) - 1)),
         "resources": or_null(ref("Resources")),
+        "inputs": or_null(
+            {**listed(INPUT, maxItems=input_file.MOST), "description": "Files that it finds below $RUNYARD_INPUTS"}
+        ),
         "outputs": or_null({**TEXTS, "description": "Which files below $OUTPUT_DIR come back", "default": ["**"]}),
         "split_output": or_null(described(BOOLEAN, "Also keep stdout and stderr apart")),
         "stdout": or_null(output_file("A file for standard output")),
@@ -161,6 +174,7 @@ RUN = record(
         "tags": TEXTS,
         "command": COMMAND,
         "array": or_null(ref("Array")),
+        "recipe": or_null(text("The recipe that made it")),
         "resources": described(ANYTHING, "What it asked for"),
         "granted": GRANTED,
         "created_at": TIME,

@@ -27,7 +27,9 @@ HELLO = record(
         "boot_id": text(maxLength=100),
         "version": text(maxLength=100),
         "total": ref("Capacity"),
-    }
+        "lease": integer("Seconds it may be silent, where that is more than the yard's own lease", 0, 86400),
+    },
+    required=["site", "agent", "node", "boot_id", "version", "total"],
 )
 
 REPORTED_OUTPUT = record(
@@ -77,6 +79,7 @@ CLAIM = record(
         "spec": ANYTHING,
         "argv": TEXTS,
         "resources": ANYTHING,
+        "avoid": described(TEXTS, "Nodes of the site that failed earlier attempts of the run"),
         "state": ATTEMPT_STATE,
     },
     description="An attempt that now belongs to the agent.",

@@ -1,0 +1,117 @@
+"""`runyard recipe`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runyard.cli import output, pairs, plans, spec_file, words
+from runyard.client import Client
+from runyard.client.client import quoted
+
+
+@click.group("recipe", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Name what other programs may start.
+
+    A recipe is a run described once, with a schema of its parameters; programs start it by name and never send a
+    command. Without a command it lists them.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_recipes, quiet=False, as_json=False)
+
+
+@command.command("add")
+@click.argument("name")
+@click.option("-f", "--file", required=True, metavar="FILE", help="The recipe, in YAML or JSON; - is stdin.")
+@click.option("--default", is_flag=True, help="Make it the one that is meant when a request names none.")
+@output.json_option
+def add(name: str, file: str, default: bool, as_json: bool) -> None:
+    """Add a recipe, or replace it; runs that were started go on as they began.
+
+    \b
+    runyard recipe add ic-train -f recipe.yaml --default
+    """
+    recipe = _absolute(spec_file.read_mapping(file, "recipe"), file)
+    made = Client().put_recipe(name, recipe, default=default)
+    which = "the default recipe" if made["default"] else "a recipe"
+    said = f"{name} is {which}; try it with runyard recipe test {name} -f params.json"
+    output.writer(as_json).write(made, lambda _: click.echo(said))
+
+
+def _absolute(recipe: dict[str, Any], file: str) -> dict[str, Any]:
+    """A relative directory is meant from where the file is."""
+    if not isinstance(recipe.get("cwd"), str):
+        return recipe
+    beside = os.path.dirname(os.path.abspath(file)) if file != "-" else os.getcwd()
+    return {**recipe, "cwd": os.path.normpath(os.path.join(beside, os.path.expanduser(recipe["cwd"])))}
+
+
+@command.command("list")
+@output.quiet_option
+@output.json_option
+def list_recipes(quiet: bool, as_json: bool) -> None:
+    """List recipes."""
+    recipes = Client(start=False).recipes()
+
+    def draw(console: Any) -> None:
+        from runyard.cli import tables
+
+        columns = (
+            tables.Column(title="RECIPE", value=lambda recipe: recipe["name"]),
+            tables.Column(title="DEFAULT", value=lambda recipe: "yes" if recipe["default"] else "", boring=("",)),
+            tables.Column(title="CALLERS", value=lambda recipe: " ".join(recipe["callers"]) or "members"),
+            tables.Column(title="DESCRIPTION", value=lambda recipe: recipe["description"], flexible=True, boring=("",)),
+        )
+        console.print(tables.build(columns, recipes))
+
+    output.writer(as_json, quiet).write(recipes, draw, [recipe["name"] for recipe in recipes])
+
+
+@command.command("show")
+@click.argument("name")
+@output.json_option
+def show(name: str, as_json: bool) -> None:
+    """Show a recipe, as a file that `recipe add` would read."""
+    recipe = Client(start=False).recipe(name)
+
+    def draw(console: Any) -> None:
+        import yaml
+
+        when = f"changed by {recipe['changed_by']} {words.ago(recipe['changed_at'])} ago"
+        click.echo(f"# {name}{', the default recipe' if recipe['default'] else ''}; {when}")
+        click.echo(yaml.safe_dump(recipe["config"], sort_keys=False, allow_unicode=True).rstrip())
+
+    output.writer(as_json).write(recipe, draw)
+
+
+@command.command("test")
+@click.argument("name")
+@click.option("-f", "--file", metavar="FILE", help="The parameters of a request, in JSON or YAML; - is stdin.")
+@click.option("-p", "--param", "params", multiple=True, metavar="K=V", help="A parameter; a.b=1 nests. Repeatable.")
+@output.json_option
+def test(name: str, file: str | None, params: tuple[str, ...], as_json: bool) -> None:
+    """Check a request and show what it would start; nothing is stored.
+
+    Parameters are checked against the schema, resources against the bounds and the sites.
+    """
+    client = Client(start=False)
+    given: Mapping[str, Any] = spec_file.read_mapping(file, "parameters") if file else {}
+    planned = client.plan_request(name, pairs.parameters(params, given))
+    planned["first"] = plans.complete(client, planned["first"])
+    count = planned["runs"]
+    title = "would run" if count == 1 else f"would run {count} times, first"
+    output.writer(as_json).write(planned, lambda console: plans.draw(console, planned["first"], title))
+
+
+@command.command("remove")
+@click.argument("name")
+@output.json_option
+def remove(name: str, as_json: bool) -> None:
+    """Remove a recipe; its runs stay."""
+    Client(start=False).call("DELETE", f"/recipes/{quoted(name)}")
+    output.writer(as_json).write({"removed": name}, lambda _: click.echo(f"{name} is no recipe any more"))

@@ -1,0 +1,244 @@
+"""Recipes: what administrators allow other programs to start, and the runs that come of their requests."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.broker.hints import Hints
+from runyard.model import fields, spec
+from runyard.model.recipe import Recipe
+from runyard.model.reply import Reply
+from runyard.model.roles import Caller
+from runyard.model.spec import RunSpec
+from runyard.store import Store, places, recipes, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import submit, views
+from runyard.yard.submit import Source, Submitted
+
+LONGEST_KEY = 150  # what is longer is kept as its digest
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requested:
+    recipe: str
+    runs: list[Submitted]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """A request whose parameters are good."""
+
+    source: Source
+    specs: list[RunSpec]
+
+    def start(self, connection: Connection, now: float) -> Requested:
+        runs = submit.submit(connection, now, self.source, self.specs)
+        return Requested(recipe=str(self.source.recipe), runs=runs)
+
+
+class Recipes:
+    def __init__(self, store: Store, hints: Hints) -> None:
+        self._store, self._hints = store, hints
+
+    def every(self, caller: Caller) -> list[dict[str, Any]]:
+        """Those that the caller may call; whoever may see all runs sees all recipes."""
+        with self._store.read() as connection:
+            found = [(row, _parse(row)) for row in recipes.every(connection)]
+        return [
+            _summary(row, recipe)
+            for row, recipe in found
+            if caller.sees_all or recipe.may_be_called_by(caller, row.name)
+        ]
+
+    def get(self, name: str) -> dict[str, Any]:
+        with self._store.read() as connection:
+            return _view(_find(connection, name))
+
+    def put(self, caller: Caller, name: str, recipe: Recipe, *, default: bool) -> Future[dict[str, Any]]:
+        """Add it, or replace the one of that name; runs that were started go on as they began."""
+        spec.name_text(name, "name")
+
+        def work(connection: Connection) -> dict[str, Any]:
+            _check_site(connection, recipe.run.site)
+            known = recipes.get(connection, name)
+            recipes.put(
+                connection, name, config=json.dumps(recipe.to_json()), is_default=known.is_default if known else 0,
+                changed_by=caller.name, changed_at=self._store.now(),
+            )  # fmt: skip
+            if default:
+                recipes.make_default(connection, name)
+            return _view(_find(connection, name))
+
+        return self._store.write(work)
+
+    def remove(self, caller: Caller, name: str) -> Future[None]:
+        def work(connection: Connection) -> None:
+            _find(connection, name)
+            recipes.remove(connection, name)
+
+        return self._store.write(work)
+
+    def request(
+        self, caller: Caller, name: str | None, bodies: Sequence[Params], *, idempotency_key: str | None = None
+    ) -> Future[Requested]:
+        """Start one run for each body, all in one commit; `name` None means the default recipe.
+
+        The same key again gives the first runs again, whatever has become of the recipe since.
+        """
+        keys = _keys(idempotency_key, len(bodies))
+        with self._store.read() as connection:
+            row, recipe = self._callable(connection, caller, name)
+            digests = {key: _digest(row.name, body, len(bodies)) for key, body in zip(keys, bodies, strict=False)}
+            repeated = _repeated(connection, caller.name, digests)
+        if repeated is not None:
+            return _done(Requested(recipe=row.name, runs=repeated))
+        specs = _prepare(row.name, recipe, bodies)
+        specs = [run.evolve(idempotency_key=key) for run, key in zip(specs, keys, strict=True)] if keys else specs
+        ready = Ready(source=Source(owner=caller.name, recipe=row.name, digests=digests), specs=specs)
+        return self._store.write(
+            lambda connection: ready.start(connection, self._store.now()), lambda _: self._hints.ring_all("site:")
+        )
+
+    def ready(self, caller: Caller, name: str | None, bodies: Sequence[Params]) -> Ready:
+        """The runs that these bodies mean, checked, to be stored together with something else."""
+        with self._store.read() as connection:
+            row, recipe = self._callable(connection, caller, name)
+        return Ready(source=Source(owner=caller.name, recipe=row.name), specs=_prepare(row.name, recipe, bodies))
+
+    def reply_of(self, connection: Connection, name: str | None) -> Reply:
+        """What the recipe tells those who asked for it; the usual, where it is gone."""
+        row = recipes.get(connection, name) if name is not None else None
+        return _parse(row).reply if row is not None else Reply()
+
+    def prepare(self, caller: Caller, name: str | None, bodies: Sequence[Params]) -> list[RunSpec]:
+        """The runs that `request` would store, checked in the same way."""
+        with self._store.read() as connection:
+            row, recipe = self._callable(connection, caller, name)
+            specs = _prepare(row.name, recipe, bodies)
+            for run in {run.resources: run for run in specs}.values():
+                submit.check(connection, run)
+        return specs
+
+    def run(self, caller: Caller, name: str, run_id: int) -> dict[str, Any]:
+        """What became of a request: less than of a run, because callers are strangers."""
+        with self._store.read() as connection:
+            row = runs.get(connection, run_id)
+        if row is None or row.recipe != name or not caller.may_see(row.owner):
+            raise errors.NotFound(f"recipe {name!r} has no run {run_id} of yours", f"ask for /recipes/{name}/runs")
+        return views.request_view(row)
+
+    def runs(self, caller: Caller, name: str, **page: Any) -> list[dict[str, Any]]:
+        owner = None if caller.sees_all else caller.name
+        with self._store.read() as connection:
+            _find(connection, name)
+            found = runs.list_page(connection, recipe=name, owner=owner, **page)
+        return [views.request_view(row) for row in found]
+
+    def _callable(self, connection: Connection, caller: Caller, name: str | None) -> tuple[AnyRow, Recipe]:
+        row = _find(connection, name)
+        recipe = _parse(row)
+        if not recipe.may_be_called_by(caller, row.name):
+            raise errors.Forbidden(
+                f"{caller.name!r} may not call recipe {row.name!r}", "ask an admin of this yard to name it as a caller"
+            )
+        return row, recipe
+
+
+def _find(connection: Connection, name: str | None) -> AnyRow:
+    if name is None:
+        row = recipes.default(connection)
+        if row is None:
+            fix = "an admin chooses one with `runyard recipe add NAME -f recipe.yaml --default`"
+            raise errors.NotFound("this yard has no default recipe", fix)
+        return row
+    row = recipes.get(connection, name)
+    if row is None:
+        known = [row.name for row in recipes.every(connection)]
+        fix = fields.nearest(name, known) if known else "list them with `runyard recipe list`"
+        raise errors.NotFound(f"there is no recipe {name!r}", fix)
+    return row
+
+
+def _parse(row: AnyRow) -> Recipe:
+    return _parse_config(row.config)
+
+
+@functools.lru_cache(maxsize=128)
+def _parse_config(config: str) -> Recipe:
+    """Of the text, so that what is remembered is never out of date."""
+    return Recipe.parse(json.loads(config))
+
+
+def _check_site(connection: Connection, site: str | None) -> None:
+    known = places.landscape(connection).sites
+    if site is not None and site not in known:
+        raise errors.InvalidInput(f"site: there is no site {site!r}", fields.nearest(site, known))
+
+
+def _prepare(name: str, recipe: Recipe, bodies: Sequence[Params]) -> list[RunSpec]:
+    specs = []
+    for index, body in enumerate(bodies):
+        with submit.numbered(index if len(bodies) > 1 else None):
+            specs.append(recipe.prepare(name, body))
+    return specs
+
+
+def _keys(key: str | None, count: int) -> list[str]:
+    if key is None:
+        return []
+    fields.text(key, "idempotency key", 4096)
+    short = key if len(key) <= LONGEST_KEY else f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+    return [short, *(f"{short}#{index}" for index in range(1, count))]
+
+
+def _digest(name: str, body: Params, count: int) -> str:
+    """Of a request as it was sent: what the recipe makes of it may change."""
+    asked = {"recipe": name, "params": body, "of": count}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _repeated(connection: Connection, owner: str, digests: Mapping[str, str]) -> list[Submitted] | None:
+    """The runs of a request that was handed in before, all of it."""
+    found = []
+    for key, digest in digests.items():
+        row = runs.by_idempotency_key(connection, owner, key)
+        if row is None or row.idempotency_digest != digest:
+            return None
+        found.append(Submitted(id=row.id, created=False))
+    return found or None
+
+
+def _done(requested: Requested) -> Future[Requested]:
+    future: Future[Requested] = Future()
+    future.set_result(requested)
+    return future
+
+
+def _view(row: AnyRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "default": bool(row.is_default),
+        "changed_by": row.changed_by,
+        "changed_at": views.iso(row.changed_at),
+        "config": _parse(row).to_json(),
+    }
+
+
+def _summary(row: AnyRow, recipe: Recipe) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "default": bool(row.is_default),
+        "description": recipe.description,
+        "schema": recipe.schema,
+        "callers": list(recipe.callers),
+    }
