@@ -11,8 +11,14 @@ RunyardError
 ├── TooLarge            a body over its limit
 ├── DiskFull            the yard could not write
 ├── ConfigError         a configuration file or variable is wrong
-├── HomeInUse           another process owns this home directory
-└── YardUnreachable     no answer from the yard
+├── InUse               another process has what only one may have
+│   ├── HomeInUse       this home directory
+│   └── SiteInUse       this site: it has an agent
+├── YardUnreachable     no answer from the yard
+└── BrokerError         the message broker cannot do its part
+    ├── BrokerUnreachable   no connection to it, or no answer: trying again may help
+    └── BrokerRefused       it said no: somebody must change something
+        └── Unroutable      it has no queue for this message
 
 An error crosses HTTP as `{"error": {"code", "message", "fix"}}` and the client rebuilds the same class from `code`.
 `message` is one sentence; `fix` names the next command or the right value, and may be empty.
@@ -89,10 +95,14 @@ class Stale(Conflict):
 
 
 class TooLarge(RunyardError):
-    """The request is too large."""
+    """The request is too large. `limit`: how many bytes would be taken, where that is known."""
 
     code = "too_large"
     status = 413
+
+    def __init__(self, message: str = "", fix: str = "", *, limit: int | None = None) -> None:
+        super().__init__(message, fix)
+        self.limit = limit
 
 
 class DiskFull(RunyardError):
@@ -109,10 +119,26 @@ class ConfigError(RunyardError):
     exit_code = 2
 
 
-class HomeInUse(RunyardError):
+class InUse(RunyardError):
+    """Another process has it. `elsewhere`: on another machine, of which nothing can be known from here."""
+
+    code = "in_use"
+
+    def __init__(self, message: str = "", fix: str = "", *, elsewhere: bool = False) -> None:
+        super().__init__(message, fix)
+        self.elsewhere = elsewhere
+
+
+class HomeInUse(InUse):
     """Another process is using this home directory."""
 
     code = "home_in_use"
+
+
+class SiteInUse(InUse):
+    """Another process is serving this site."""
+
+    code = "site_in_use"
 
 
 class YardUnreachable(RunyardError):
@@ -121,6 +147,31 @@ class YardUnreachable(RunyardError):
     code = "unreachable"
     status = 503
     exit_code = 205
+
+
+class BrokerError(RunyardError):
+    """The message broker cannot do its part."""
+
+    code = "broker"
+    status = 503
+
+
+class BrokerUnreachable(BrokerError):
+    """The message broker does not answer."""
+
+    code = "broker_unreachable"
+
+
+class BrokerRefused(BrokerError):
+    """The message broker refuses this."""
+
+    code = "broker_refused"
+
+
+class Unroutable(BrokerRefused):
+    """The message broker has no queue for this message."""
+
+    code = "unroutable"
 
 
 def from_json(status: int, body: object) -> RunyardError:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from runyard import errors, machine
+from runyard import errors, locks, machine
 from runyard.settings import Settings
 
 LOCK_PAUSE = 0.05
@@ -44,6 +40,8 @@ def has_daemon(settings: Settings) -> bool:
 
 
 def refuse_daemon(settings: Settings) -> None:
+    if settings.url:
+        raise errors.ConfigError(f"{settings.home} is for the yard at {settings.url}", "set another RUNYARD_HOME")
     if has_daemon(settings):
         return
     if settings.daemon == "no":
@@ -55,75 +53,27 @@ def refuse_daemon(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def lock(settings: Settings, wait: float = 0.0) -> Iterator[None]:
-    """Own the home while the context is open. The file names the holder, so that a refusal can.
-
-    Where several machines see the home, the kernel's lock may not reach the others: then the name of a holder on
-    another machine counts as well, until that one takes it out.
-    """
+def lock(settings: Settings, wait: float = 0.0, bound: float | None = None) -> Iterator[None]:
+    """Own the home while the context is open; raises HomeInUse. `bound`: this process ends within so many seconds."""
     prepare(settings)
     deadline = time.monotonic() + wait
-    handle = os.open(settings.home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        while not _take(handle, shared=is_on_network(settings)):
-            if time.monotonic() >= deadline:
-                raise errors.HomeInUse(f"{settings.home} is in use by {_name(_holder(handle))}", _way_out(handle))
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(locks.held(settings.home / "lock", shared=is_on_network(settings), bound=bound))
+                break
+            except locks.Held as held:
+                if time.monotonic() >= deadline:
+                    raise _in_use(settings, held) from None
             time.sleep(LOCK_PAUSE)
         yield
-        os.ftruncate(handle, 0)
-    finally:
-        os.close(handle)
 
 
-def is_held_elsewhere(settings: Settings) -> bool:
-    """Whether the holder that the lock names is on another machine."""
-    handle = os.open(settings.home / "lock", os.O_RDONLY)
-    try:
-        return _is_elsewhere(_holder(handle))
-    finally:
-        os.close(handle)
-
-
-def _take(handle: int, *, shared: bool) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    if shared and _is_elsewhere(_holder(handle)):
-        fcntl.flock(handle, fcntl.LOCK_UN)
-        return False
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(_me()).encode(), 0)
-    os.fsync(handle)
-    return True
-
-
-def _me() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": machine.boot_id()}
-
-
-def _is_elsewhere(holder: dict[str, Any]) -> bool:
-    """Held by a process of another machine, of which nothing can be known from here. A restart of this one freed it."""
-    return bool(holder) and holder.get("host") != socket.gethostname()
-
-
-def _holder(handle: int) -> dict[str, Any]:
-    try:
-        holder = json.loads(os.pread(handle, 4096, 0))
-    except ValueError:
-        return {}
-    return holder if isinstance(holder, dict) else {}
-
-
-def _name(holder: dict[str, Any]) -> str:
-    return f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
-
-
-def _way_out(handle: int) -> str:
-    holder = _holder(handle)
-    if _is_elsewhere(holder):
-        return f"work on {holder['host']}; if it is gone for good, remove the file `lock` in the home"
-    return "stop it with `runyard down`, or set another RUNYARD_HOME"
+def _in_use(settings: Settings, held: locks.Held) -> errors.HomeInUse:
+    fix = "stop it with `runyard down`, or set another RUNYARD_HOME"
+    if held.is_elsewhere:
+        fix = f"work on {held.host}; if it is gone for good, remove the file `lock.holder` in the home"
+    return errors.HomeInUse(f"{settings.home} is in use by {held}", fix, elsewhere=held.is_elsewhere)
 
 
 def first_token(path: Path) -> str:

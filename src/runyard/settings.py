@@ -8,20 +8,23 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runyard import errors
 from runyard.model import fields, units
+from runyard.model.intake import Intake
+from runyard.model.webhook import Webhook
 
 
-def _setting(default: Any, description: str) -> Any:
+def _setting(default: Any, description: str, *, shown: bool = True) -> Any:
+    """`shown` is for the text that a debugger or a log makes of the settings: what may hold a password is not in it."""
     metadata = {"description": description}
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,24 @@ class Settings:
     host: str = _setting("127.0.0.1", "Address to listen on")
     port: int = _setting(9090, "Port to listen on; 0 takes any free one")
     allowed_hosts: list[str] = _setting([], "Further values of the Host header to accept, besides the loopback names")
+    trusted_networks: list[str] = _setting(
+        [], "Networks whose machines may call recipes without a token: 192.168.1.0/24"
+    )
+    public_url: str = _setting("", "Address at which other machines reach this yard: https://yard.lab.example")
+    url: str = _setting("", "Address of a yard elsewhere, whose token is the file `token` here; empty: its own yard")
+    ca_file: str = _setting("", "File with the certificates to trust at that address; empty means the system's")
     store: str = _setting("", "postgresql:// address of the store; empty means the SQLite file in the home directory")
+    broker: str = _setting(
+        "",
+        "amqps:// address of a RabbitMQ that wakes agents elsewhere, user@host/vhost; empty means without",
+        shown=False,
+    )
+    broker_password: str = _setting("", "Its password; better as the variable than in the file", shown=False)
+    broker_password_file: str = _setting("", "A file with its password, such as a secret of Docker or systemd")
+    broker_ca_file: str = _setting("", "A file with the authority of its certificate; empty means those of the system")
+    event_exchange: str = _setting("runyard.events", "Topic exchange of the broker that is told of states; empty: none")
+    intake: dict[str, Intake] = _setting({}, "Tables, one for each queue of requests: see [requests](requests.md)")
+    webhook: dict[str, Webhook] = _setting({}, "Tables, one for each address to tell: see [requests](requests.md)")
     cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
     memory: int = _setting(
         0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
@@ -97,14 +117,20 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     """Only what a person sets for one command: the rest belongs into the file."""
     found = {}
-    for name in ("port", "host", "store", "cpus", "memory", "python", "network_home", "daemon", "log_level"):
+    for name in _VARIABLES:
         variable = f"RUNYARD_{name.upper()}"
         if environ.get(variable):
             value: Any = environ[variable]
-            found[name] = _clean(name, int(value) if value.isdigit() else value, variable)
+            whole = _TYPES[name] == "int" and value.isdigit()
+            found[name] = _clean(name, int(value) if whole else value, variable)
     return found
 
 
+_VARIABLES = (
+    "port", "host", "store", "broker", "broker_password", "broker_password_file", "broker_ca_file", "cpus", "memory",
+    "python", "network_home", "daemon", "log_level",
+)  # fmt: skip
+_TABLES: dict[str, Callable[[str, object], Any]] = {"intake": Intake.parse, "webhook": Webhook.parse}
 _TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
 
 
@@ -129,8 +155,38 @@ def _checked(name: str, value: Any) -> Any:
         return fields.one_of(value, name, ("auto", "no"))
     if name == "log_level":
         return fields.one_of(value, name, ("debug", "info", "warning", "error"))
+    if name == "public_url":
+        return _public_url(value)
+    if name in _TABLES:
+        return {key: _TABLES[name](key, item) for key, item in _table(value, name).items()}
+    if name == "trusted_networks":
+        return [_network(item) for item in fields.texts(value, name, 100)]
     if _TYPES[name] == "int":
         return fields.integer(value, name, 0, 1 << 60)
     if _TYPES[name] == "list[str]":
         return fields.texts(value, name, 1000)
     return fields.text(value, name, 4096, empty=True)
+
+
+def _table(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise errors.InvalidInput(f"{name}: must be tables", f"write them as [{name}.NAME]")
+    return value
+
+
+def _public_url(value: object) -> str:
+    text = fields.text(value, "public_url", 1000, empty=True)
+    if text and not text.startswith(("http://", "https://")):
+        raise errors.InvalidInput("public_url: begins with neither http:// nor https://", "write it out")
+    return text
+
+
+def _network(text: str) -> str:
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        loose = ipaddress.ip_network(text, strict=False) if "host bits" in str(error) else None
+        fix = f"write {loose}" if loose else "write it like 192.168.1.0/24"
+        raise errors.InvalidInput(f"trusted_networks: {text!r} is not a network", fix) from None

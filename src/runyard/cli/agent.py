@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -15,8 +14,9 @@ import click
 from runyard import errors, settings
 from runyard.cli import output
 from runyard.client import Client, locate
-from runyard.model.site import SiteSpec
 from runyard.model.spec import name_text
+
+STAND_BY_S = 5.0  # between two tries of an agent that waits for its turn
 
 
 @click.command("agent")
@@ -32,37 +32,54 @@ def command(site: str, directory: str | None, url: str | None, token: str | None
     the cluster whose login node this is. It stops with Ctrl-C; what runs then goes on, and is found again at the next
     start. The yard's admin makes the token: runyard token create NAME --role agent --site SITE
     """
-    loaded = settings.load()
     if name_text(site, "--site") == "local":
         raise errors.InvalidInput("the site 'local' is served by the yard itself", "choose another name")
-    target = locate.Finder.build(url, token, None, False, output.remark).find()
+    finder = locate.Finder.build(url, token, None, False, output.remark)
+    target = finder.find()
     Client(target.url, target.token).health()  # a wrong address or token is told now, not in a log
-    _serve(loaded, site, directory, target, output.writer(as_json))
+    place = Path(directory).expanduser().absolute() if directory else None
+    _serve(finder.settings, site, place, target, output.writer(as_json))
 
 
 def _serve(
-    loaded: settings.Settings, site: str, directory: str | None, target: locate.Target, writer: output.Writer
+    loaded: settings.Settings, site: str, directory: Path | None, target: locate.Target, writer: output.Writer
 ) -> None:
     from runyard.agent import sites
     from runyard.agent.http import HttpLink
-    from runyard.cli import daemon
+    from runyard.cli import away, brokering, node_relay
 
-    daemon.log_to_stderr(loaded.log_level)
-    link = HttpLink(target.url, target.token)
-    agent = sites.build(link, site, _at(link.describe(site), directory), loaded)
-    said = f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it"
-    writer.write({"agent": agent.name, "site": site, "url": target.url}, lambda console: output.remark(said))
-    with contextlib.closing(agent), _stopped_by_signals() as stop:
-        agent.run_forever(stop)
+    output.log_to_stderr(loaded.log_level)
+    link = HttpLink(target.url, target.token, target.ca_file)
+    described = away.describe(link, site, directory)
+    with _stopped_by_signals() as stop, contextlib.ExitStack() as held:
+        if not _take_over(held, lambda: away.alone(site, described, loaded), stop):
+            return
+        node_relay.keep(site, described, loaded)
+        agent = sites.build(brokering.with_tickets(link, site, loaded), site, described, loaded)
+        said = f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it"
+        writer.write({"agent": agent.name, "site": site, "url": target.url}, lambda console: output.remark(said))
+        with contextlib.closing(agent):
+            agent.run_forever(stop)
     if agent.stale:
-        raise errors.Stale("another agent with this directory has taken over", "each agent needs a --dir of its own")
+        raise errors.Stale(f"another agent has taken over the site {site!r}", "a cluster needs one: stop one of them")
     output.remark("the agent has stopped; its runs go on")
 
 
-def _at(described: SiteSpec, directory: str | None) -> SiteSpec:
-    if directory is None:
-        return described
-    return dataclasses.replace(described, dir=os.fspath(Path(directory).expanduser().absolute()))
+def _take_over(
+    held: contextlib.ExitStack, alone: Callable[[], AbstractContextManager[None]], stop: threading.Event
+) -> bool:
+    """A second agent stands by until the first is gone. False: it was stopped before."""
+    told = False
+    while not stop.is_set():
+        try:
+            held.enter_context(alone())
+            return True
+        except errors.SiteInUse as error:
+            if not told:
+                output.remark(f"{error.message}; standing by")
+            told = True
+        stop.wait(STAND_BY_S)
+    return False
 
 
 @contextlib.contextmanager

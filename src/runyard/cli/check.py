@@ -3,76 +3,69 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
-import time
-from typing import Any
+from pathlib import Path
 
 import click
 
-from runyard import errors, home, settings
+from runyard import errors
 from runyard.cli import output
+from runyard.client import locate
 
 
 @click.command("check")
+@click.option("--site", metavar="NAME", help="Serve only this site; needed where the yard is elsewhere.")
+@click.option("--dir", "directory", metavar="DIR", help="Where runs are kept (default: as the site is described).")
 @click.option("--crontab", is_flag=True, help="Print the line for `crontab -e`, and do nothing else.")
 @click.option("--limit", type=float, default=50.0, metavar="SECONDS", help="Longest time to work (default 50).")
+@click.option("--ended", metavar="DIR", hidden=True, help="From a compute node: the attempt that is over.")
+@click.option("--probe", is_flag=True, hidden=True, help="From a compute node: say whether --ended would work.")
 @output.json_option
-def command(crontab: bool, limit: float, as_json: bool) -> None:
+def command(
+    site: str | None, directory: str | None, crontab: bool, limit: float, ended: str | None, probe: bool, as_json: bool
+) -> None:
     """Do what a yard's daemon does, once: take work, submit, poll, relay, finish.
 
     For cron on a machine where nothing may stay running. It ends when there is nothing left to do now. Where a daemon
     or another check has this home, it leaves the work to that one.
+
+    With a yard elsewhere (`url` in config.toml, or RUNYARD_URL), it does what `runyard agent --site NAME` does, once.
     """
-    loaded = settings.load()
+    from runyard.cli import ticks
+
+    finder = locate.Finder.build(None, None, None, False, output.remark)
+    place = Path(directory).expanduser().absolute() if directory else None
+    if finder.url and site is None:
+        raise errors.InvalidInput(
+            f"the yard at {finder.url} has its own agents", "say which site is served: --site NAME"
+        )
     if crontab:
-        click.echo(_crontab_line(loaded))
+        click.echo(_crontab_line(finder, site, place))
         return
-    done = _check(loaded, limit)
+    tick = ticks.Tick.build(site, place, limit, ended)
+    done = ticks.look(finder, tick) if probe else ticks.do(finder, tick)
     if as_json:
         output.writer(as_json).write(done, lambda _: None)
     elif done["message"]:
         output.remark(done["message"])
 
 
-def _check(loaded: settings.Settings, limit: float) -> dict[str, Any]:
-    if not loaded.store and _is_idle(loaded):
-        return {"did": "nothing", "message": ""}
-    try:
-        with home.lock(loaded):
-            return _work(loaded, time.monotonic() + limit)
-    except errors.HomeInUse as error:
-        if home.is_held_elsewhere(loaded):
-            raise
-        return {"did": "nothing", "message": f"left to others: {error.message}"}
+def _crontab_line(finder: locate.Finder, site: str | None, directory: Path | None) -> str:
+    """Complete: cron gives its commands next to no environment, and takes a percent sign for the end of the line."""
+    from runyard.cli import node_relay
+
+    if finder.url:
+        _refuse_passing_secrets(finder)
+    line = f"{node_relay.variables(finder.settings)} {node_relay.command(site, directory)}"
+    return "* * * * * " + line.replace("%", r"\%")
 
 
-def _is_idle(loaded: settings.Settings) -> bool:
-    """Whether no run waits or runs, asked of the file itself: most ticks of most clusters end here, cheaply."""
-    import sqlite3
-
-    if not loaded.database.exists():
-        return True
-    question = "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running') LIMIT 1"
-    try:
-        with sqlite3.connect(f"file:{loaded.database}?mode=ro", uri=True, timeout=5) as connection:
-            return connection.execute(question).fetchone() is None
-    except sqlite3.Error:
-        return False  # the yard itself says it better
-
-
-def _work(loaded: settings.Settings, deadline: float) -> dict[str, Any]:
-    from runyard.cli import daemon, serving
-
-    daemon.log_to_stderr(loaded.log_level if loaded.log_level != "info" else "warning")
-    with daemon.opened(loaded) as yard:
-        for name, spec in serving.described(yard).items():
-            serving.work_once(yard, name, spec, deadline)
-        yard.tick()
-        return {"did": "a tick", "message": "", "runs": yard.counts()}
-
-
-def _crontab_line(loaded: settings.Settings) -> str:
-    """Complete: cron gives its commands next to no environment."""
-    words = [sys.executable, "-P", "-m", "runyard", "check"]
-    return f"* * * * * RUNYARD_HOME={shlex.quote(os.fspath(loaded.home))} {shlex.join(words)}"
+def _refuse_passing_secrets(finder: locate.Finder) -> None:
+    """Cron has neither RUNYARD_URL nor RUNYARD_TOKEN, and a crontab is no place for a token."""
+    loaded = finder.settings
+    if loaded.url != finder.url or not loaded.token_file.exists():
+        fix = (
+            f'write `url = "{finder.url}"` into {os.fspath(loaded.home / "config.toml")} '
+            f"and the token into {os.fspath(loaded.token_file)} (chmod 600)"
+        )
+        raise errors.ConfigError("cron has no RUNYARD_URL and no RUNYARD_TOKEN", fix)
+    locate.refuse_open_token(loaded.home)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from runyard import errors, home
-from runyard.cli import output
+from runyard.cli import brokering, output, outside
 from runyard.cli.serving import Agents
 from runyard.hosts import local
 from runyard.server import address
@@ -36,14 +35,21 @@ def run_attached(settings: Settings, *, on_listening: Callable[[str], None]) -> 
     with home.lock(settings, wait=TURN_S):
         stop = threading.Event()
         threading.Thread(target=_stop_at_end_of_input, args=(stop,), name="attached", daemon=True).start()
-        _run(dataclasses.replace(settings, port=0), on_listening, stop)
+        _run(dataclasses.replace(settings, port=0), on_listening, stop, passing=True)
 
 
-def _run(settings: Settings, on_listening: Callable[[str], None], stop: threading.Event) -> None:
-    log_to_stderr(settings.log_level)
+def _run(
+    settings: Settings, on_listening: Callable[[str], None], stop: threading.Event, *, passing: bool = False
+) -> None:
+    output.log_to_stderr(settings.log_level)
     sys.setswitchinterval(SWITCH_S)
-    with opened(settings) as yard:
-        serve(yard, [Agents(yard)], stop=stop, on_listening=on_listening)
+    with opened(settings) as yard, brokering.offices(yard) as offices, _others(yard, passing) as others:
+        serve(yard, [Agents(yard), *offices, *others], stop=stop, on_listening=on_listening)
+
+
+def _others(yard: Yard, passing: bool) -> contextlib.AbstractContextManager[list[outside.Part]]:
+    """A yard that is there for one command leaves other programs to the next check."""
+    return contextlib.nullcontext([]) if passing else outside.parts(yard)
 
 
 def _stop_at_end_of_input(stop: threading.Event) -> None:
@@ -51,18 +57,13 @@ def _stop_at_end_of_input(stop: threading.Event) -> None:
     stop.set()
 
 
-def log_to_stderr(level: str) -> None:
-    """Ours at the level that was asked for; of the libraries only what is wrong."""
-    logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    logging.getLogger("runyard").setLevel(level.upper())
-
-
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[Yard]:
-    """The yard of a home that is ours, with the site that this machine is."""
+def opened(settings: Settings, *, at_home: bool = True) -> Iterator[Yard]:
+    """The yard of a home that is ours, with the site that this machine is, unless we are only passing through."""
     yard = Yard.open(settings, network=home.is_on_network(settings))
     try:
-        _describe_site(yard)
+        if at_home:
+            _describe_site(yard)
         yield yard
     finally:
         yard.close()

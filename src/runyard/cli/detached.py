@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from runyard import errors, machine
+from runyard import errors, locks
 from runyard.client import locate
 from runyard.client.address import Address, complaint
 from runyard.client.transport import Transport
@@ -56,9 +53,9 @@ def answering(home: Path) -> Address | None:
 def owner(home: Path) -> Address | None:
     """The yard that holds this home, even when it is too busy or too stuck to answer: its lock proves it."""
     address = locate.running(home)
-    if address is None or not _is_locked(home):
+    if address is None or not locks.is_held_here(home / "lock"):
         return None
-    return address if _holder(home).get("pid") == address.pid else None
+    return address if locks.holder_here(home / "lock") == address.pid else None
 
 
 def stop(address: Address) -> None:
@@ -92,30 +89,9 @@ def _gave_up(child: subprocess.Popen[bytes], home: Path) -> bool:
 
 
 def _held_by_another(home: Path, pid: int) -> bool:
-    """The lock file names its holder. It is read and not tried: trying could turn away the one who is starting."""
-    holder = _holder(home)
-    return holder.get("pid", pid) != pid and locate.is_alive(holder["pid"])
-
-
-def _holder(home: Path) -> dict[str, Any]:
-    """What the lock file says, if it was written on this machine since its last start."""
-    try:
-        holder: dict[str, Any] = json.loads((home / "lock").read_text(encoding="utf-8"))
-        here = (holder["host"], holder["boot_id"]) == (socket.gethostname(), machine.boot_id())
-        return holder if here and isinstance(holder["pid"], int) else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _is_locked(home: Path) -> bool:
-    try:
-        with (home / "lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    """The lock names its holder. It is read and not tried: trying could turn away the one who is starting."""
+    holder = locks.holder_here(home / "lock")
+    return holder is not None and holder != pid and locate.is_alive(holder)
 
 
 def _wait_for(look: Callable[[], T | None], over: Callable[[], bool], seconds: float = START_TIMEOUT) -> T | None:

@@ -33,6 +33,7 @@ YARD = {
     "token": "Show, create, list and revoke tokens.",
     "site": "Add, list, show, change, drain and remove sites.",
     "agent": "Serve a site from this machine.",
+    "recipe": "Name what other programs may start.",
 }
 OLD_SCRIPTS = {
     "sbatch": "Submit a Slurm batch script to any site.",

@@ -19,6 +19,7 @@ def dry_run(client: Client, plan: dict[str, Any]) -> dict[str, Any] | None:
     if described.kind == "local":
         return None
     from runyard.agent import sites
+    from runyard.agent.start import warning_of
     from runyard.backends.base import Batch, Job
     from runyard.backends.batch.lifecycle import BatchBackend
 
@@ -27,7 +28,7 @@ def dry_run(client: Client, plan: dict[str, Any]) -> dict[str, Any] | None:
         return None
     job = Job(key=AttemptKey(run=0, attempt=1), directory="ATTEMPT", tag="", batch="ry-dry-run", index=1)
     resources = Resources(**plan["resources"])
-    shown = backend.dry_run(
-        Batch(name=job.batch, resources=resources, jobs=(job,), options=plan["spec"].get("options", {}))
-    )
+    warning = warning_of(plan["spec"], resources)
+    options = plan["spec"].get("options", {})
+    shown = backend.dry_run(Batch(name=job.batch, resources=resources, jobs=(job,), options=options, warning=warning))
     return {"script": shown.script, "commands": list(shown.commands)}

@@ -79,6 +79,14 @@ def remark(text: str) -> None:
     click.echo(text, err=True)
 
 
+def log_to_stderr(level: str) -> None:
+    """Ours at the level that was asked for; of the libraries only what is wrong."""
+    import logging
+
+    logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    logging.getLogger("runyard").setLevel(level.upper())
+
+
 @contextlib.contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show what is being waited for, where somebody is looking."""

@@ -60,6 +60,7 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "environment", " ".join(sorted(spec.get("env", {})))
     yield "project", run["project"]
     yield "owner", run["owner"]
+    yield "recipe", run["recipe"] or ""
     yield "tags", " ".join(run["tags"])
     yield "after", words.numbers(run["after"])
     yield "site", " on ".join(word for word in (run["site"], run["node"]) if word)

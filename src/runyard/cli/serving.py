@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass, field
 
 from runyard import errors
 from runyard.agent import sites
 from runyard.agent.agent import Agent
-from runyard.agent.errands import Errands, InlineErrands
+from runyard.agent.errands import Errands
+from runyard.cli import node_relay
 from runyard.model.site import YARD, SiteSpec
 from runyard.server.embedded import DirectLink
 from runyard.yard import Yard
 from runyard.yard.yard import SITES_CHANGED
 
 LOOK_S = 30.0  # between two looks at the list of sites, where no hint came
-SOON_S = 0.1  # what is due so soon belongs to the same pass
 RESTART_S = 5.0  # after an agent could not be made
 
 log = logging.getLogger(__name__)
@@ -30,19 +29,8 @@ def described(yard: Yard) -> dict[str, SiteSpec]:
 
 
 def build(yard: Yard, name: str, spec: SiteSpec, errands: Errands | None = None) -> Agent:
+    """The agent of a site that this yard's process serves."""
     return sites.build(DirectLink(yard, yard.owner()), name, spec, yard.settings, errands)
-
-
-def work_once(yard: Yard, name: str, spec: SiteSpec, deadline: float) -> None:
-    """Serve a site until nothing is left to do at this moment, or until the deadline (monotonic)."""
-    agent = build(yard, name, spec, InlineErrands())
-    try:
-        agent.tick()
-        while not agent.stale and agent.next_due() <= time.monotonic() + SOON_S and time.monotonic() < deadline:
-            time.sleep(max(0.0, agent.next_due() - time.monotonic()))
-            agent.tick()
-    finally:
-        agent.close()
 
 
 @dataclass
@@ -110,6 +98,7 @@ class Agents:
             stop.wait(RESTART_S)
 
     def _serve_once(self, name: str, spec: SiteSpec, stop: threading.Event) -> None:
+        node_relay.keep(name, spec, self._yard.settings)
         agent = build(self._yard, name, spec)
         try:
             agent.run_forever(stop)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from runyard import errors, settings
 from runyard.cli import output
-from runyard.client import Client
+from runyard.client import Client, locate
 from runyard.model.site import SiteSpec
 
 
@@ -25,16 +27,18 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
     """
     from runyard.agent import sites
     from runyard.backends.batch.lifecycle import BatchBackend
-    from runyard.cli import checks
+    from runyard.cli import checks, node_relay
 
-    described = SiteSpec.parse(Client(start=False).site(name)["config"])
-    backend = sites.backend(name, described, settings.load())
+    described, loaded = _described(name), settings.load()
+    node_relay.keep(name, described, loaded)
+    backend = sites.backend(name, described, loaded)
     if not isinstance(backend, BatchBackend):
         raise errors.InvalidInput(f"site {name!r} is the machine its agent runs on", "check it with `runyard doctor`")
     found = [
         checks.Finding(check=item.name, verdict=_VERDICTS[item.ok], message=item.text, fix=item.fix)
         for item in backend.site_test(probe=not no_probe)
     ]
+    found += _relay(described, loaded)
     shown = [dataclasses.asdict(finding) for finding in found]
 
     def draw(console: Any) -> None:
@@ -42,6 +46,25 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
 
     output.writer(as_json).write(shown, draw)
     return int(any(finding.verdict == checks.FAIL for finding in found))
+
+
+def _described(name: str) -> SiteSpec:
+    try:
+        return SiteSpec.parse(Client(start=False).site(name)["config"])
+    except errors.Forbidden:  # the token of an agent, which may know its own site
+        from runyard.agent.http import HttpLink
+
+        target = locate.Finder.build(None, None, None, False, output.remark).find()
+        with contextlib.closing(HttpLink(target.url, target.token, target.ca_file)) as link:
+            return link.describe(name)
+
+
+def _relay(described: SiteSpec, loaded: settings.Settings) -> Iterator[Any]:
+    from runyard.cli import checks, node_relay
+
+    hindered = node_relay.obstacle(described, loaded) if node_relay.is_wanted(described) else ""
+    if hindered:
+        yield checks.Finding(check="relay", verdict="warn", message=f"relay=node has no effect: {hindered}")
 
 
 _VERDICTS = {True: "ok", None: "warn", False: "fail"}

@@ -20,7 +20,7 @@ _TYPES = (
 
 def load(path: str) -> tuple[list[dict[str, Any]], bool]:
     """The runs in the file, and whether it is a list (even of one)."""
-    document = _parse(path, _read(path))
+    document = read(path)
     if isinstance(document, dict) and "runs" in document:
         further = sorted(set(document) - {"runs"})
         if further:
@@ -30,6 +30,18 @@ def load(path: str) -> tuple[list[dict[str, Any]], bool]:
     if not runs or not all(isinstance(run, dict) for run in runs):
         raise errors.InvalidInput(f"{path} holds no run", "write a mapping with a command, or a list of them")
     return runs, isinstance(document, list)
+
+
+def read(path: str) -> Any:
+    """The one document in a YAML or JSON file; - is standard input."""
+    return _parse(path, _read(path))
+
+
+def read_mapping(path: str, what: str) -> dict[str, Any]:
+    document = read(path)
+    if not isinstance(document, dict):
+        raise errors.InvalidInput(f"{path} holds no {what}", "write a mapping of names to values")
+    return document
 
 
 def _read(path: str) -> str:

@@ -11,7 +11,7 @@ from runyard import errors
 from runyard.cli import pairs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-RESOURCES = ("cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
+RESOURCES = ("nodes", "cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
 PLAIN = ("name", "project", "cwd", "site", "priority", "seed", "idempotency_key")
 
 OPTIONS = (
@@ -21,6 +21,8 @@ OPTIONS = (
     click.option("--gpus", type=int, metavar="N", help="GPUs, pinned to this run alone."),
     click.option("--gpu-type", metavar="TEXT", help="A part of the GPU's name, such as a100."),
     click.option("--gpu-memory", metavar="SIZE", help="Memory that each GPU must have."),
+    click.option("--nodes", type=int, metavar="N",
+                 help="Nodes of a cluster (default 1), each with all of the above; the command starts on the first."),
     click.option("--name", metavar="TEXT", help="What to call the run."),
     click.option("--project", metavar="NAME", help="The project it belongs to."),
     click.option("-p", "--param", "params", multiple=True, metavar="K=V",

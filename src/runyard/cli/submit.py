@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, failures, native, output, spec_file, words
+from runyard.cli import endings, failures, output, plans, spec_file, words
 from runyard.cli.spec_options import override, spec_options
 from runyard.client import Client, Run
 from runyard.model import selectors
@@ -86,34 +86,14 @@ def _wait(runs: list[Run], several: bool, quiet: bool, writer: output.Writer) ->
 
 
 def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: output.Writer) -> int:
-    plans = [client.plan(**spec) for spec in specs]
-    for plan in plans:
-        plan["native"] = native.dry_run(client, plan)
+    planned = [plans.complete(client, client.plan(**spec)) for spec in specs]
 
     def draw(console: Any) -> None:
-        from rich.text import Text
+        for plan in planned:
+            plans.draw(console, plan)
 
-        from runyard.cli import tables
-
-        for plan in plans:
-            console.print(Text("would run", style="bold"))
-            console.print(tables.pairs(_plan_facts(plan)))
-            if plan["native"]:
-                click.echo("\n".join(["", *plan["native"]["commands"], "", plan["native"]["script"]]))
-
-    writer.write(plans if several else plans[0], draw)
+    writer.write(planned if several else planned[0], draw)
     return 0
-
-
-def _plan_facts(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [
-        ("command", words.one_line(words.command_line(plan["argv"]))),
-        ("directory", plan["cwd"] or "a fresh one"),
-        ("site", plan["site"] if plan["site"] != "any" else f"the first of {', '.join(plan['sites'])} with room"),
-        ("asked", words.asked(plan["resources"])),
-        ("queue", f"{plan['waiting']} waiting there now"),
-    ]
-    return facts + [("variable", words.one_line(f"{name}={value}")) for name, value in sorted(plan["env"].items())]
 
 
 def _document(runs: list[Run], several: bool) -> Any:

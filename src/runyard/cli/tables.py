@@ -50,8 +50,9 @@ def state(run: Row) -> str:
 
 
 def short_resources(resources: Row) -> str:
-    """`2cpu 4.0G 1gpu`."""
-    parts = [f"{resources.get('cpus', 1)}cpu"]
+    """`2cpu 4.0G 1gpu`, on several nodes `4x 2cpu 4.0G`."""
+    parts = [f"{resources['nodes']}x"] if resources.get("nodes", 1) > 1 else []
+    parts.append(f"{resources.get('cpus', 1)}cpu")
     if resources.get("memory"):
         parts.append(units.show_size(resources["memory"]).replace(" ", "").removesuffix("B"))
     if resources.get("gpus"):

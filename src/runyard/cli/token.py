@@ -36,13 +36,17 @@ def show(as_json: bool) -> None:
 @click.option("--role", type=click.Choice([role.value for role in Role]), default=Role.MEMBER.value, show_default=True,
               help="What its holder may do.")  # fmt: skip
 @click.option("--site", metavar="SITE", help="The one site that an agent's token is for.")
+@click.option("--recipe", "recipes", multiple=True, metavar="NAME", help="A recipe a caller may start. Repeatable.")
 @output.quiet_option
 @output.json_option
-def create(name: str, role: str, site: str | None, quiet: bool, as_json: bool) -> None:
-    """Make a token for somebody else, or for an agent. It is shown this once."""
+def create(name: str, role: str, site: str | None, recipes: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+    """Make a token for somebody else, an agent or another program. It is shown this once."""
     if (role == Role.AGENT) != bool(site):
         raise errors.InvalidInput("an agent's token is for one site", "give --role agent and --site NAME together")
-    made = Client(start=False).call("POST", "/tokens", {"name": name, "role": role, **({"site": site} if site else {})})
+    if recipes and role != Role.CALLER:
+        raise errors.InvalidInput("only a caller's token names recipes", "give --role caller with --recipe NAME")
+    asked = {"name": name, "role": role, **({"site": site} if site else {})}
+    made = Client(start=False).call("POST", "/tokens", {**asked, "recipes": list(recipes)})
 
     def draw(console: Any) -> None:
         click.echo(made["secret"])
@@ -65,6 +69,7 @@ def list_tokens(as_json: bool) -> None:
             tables.Column(title="NAME", value=lambda token: token["name"], flexible=True),
             tables.Column(title="ROLE", value=lambda token: token["role"]),
             tables.Column(title="SITE", value=lambda token: token["site"] or "-", boring=("-",)),
+            tables.Column(title="RECIPES", value=lambda token: " ".join(token["recipes"]), boring=("",)),
             tables.Column(title="AGE", value=lambda token: words.ago(token["created_at"]), right=True),
         )
         console.print(tables.build(columns, tokens))

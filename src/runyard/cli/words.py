@@ -97,8 +97,10 @@ def parameters(params: Mapping[str, Any]) -> str:
 
 
 def asked(resources: Mapping[str, Any]) -> str:
-    """`2 cpus, 4.0 GB memory, 1 gpu, at most 2h00m`."""
-    parts = [_count(resources.get("cpus", 1), "cpu")]
+    """`2 cpus, 4.0 GB memory, 1 gpu, at most 2h00m`; `2 nodes, on each 8 cpus`."""
+    nodes = resources.get("nodes", 1)
+    cpus = _count(resources.get("cpus", 1), "cpu")
+    parts = [cpus if nodes == 1 else f"{nodes} nodes, on each {cpus}"]
     if resources.get("memory"):
         parts.append(f"{units.show_size(resources['memory'])} memory")
     if resources.get("gpus"):

@@ -133,6 +133,30 @@ class Client:
         site: dict[str, Any] = self.call("GET", f"/sites/{quoted(name)}")
         return site
 
+    def recipes(self) -> list[dict[str, Any]]:
+        return list(self.call("GET", "/recipes")["recipes"])
+
+    def recipe(self, name: str) -> dict[str, Any]:
+        recipe: dict[str, Any] = self.call("GET", f"/recipes/{quoted(name)}")
+        return recipe
+
+    def put_recipe(self, name: str, recipe: Mapping[str, Any], *, default: bool = False) -> dict[str, Any]:
+        """Add a recipe, or replace the one of that name."""
+        query = {"default": "true"} if default else None
+        put: dict[str, Any] = self.call("PUT", f"/recipes/{quoted(name)}", dict(recipe), query=query)
+        return put
+
+    def plan_request(self, recipe: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """How many runs a request would start, and the plan of the first; nothing is stored."""
+        path = f"/recipes/{quoted(recipe)}/test"
+        planned: dict[str, Any] = self.call("POST", path, dict(params), repeatable=True)
+        return planned
+
+    def request(self, recipe: str, params: Mapping[str, Any] | None = None) -> list[Run]:
+        """Start a recipe; several runs when the parameters are a grid."""
+        answer = self.call("POST", f"/recipes/{quoted(recipe)}/runs", dict(params or {}))
+        return [Run(self, {"id": number}) for number in answer.get("ids", [answer.get("id")])]
+
     def agents(self) -> list[dict[str, Any]]:
         return list(self.call("GET", "/agents")["agents"])
 
@@ -200,14 +224,14 @@ class Client:
         with self._lock:
             if self._transport is None:
                 target = self._finder.find()
-                self._transport = Transport(target.url, target.token)
+                self._transport = Transport(target.url, target.token, ca_file=target.ca_file)
             return self._transport
 
     def _found_again(self, lost: Transport) -> Transport:
         with self._lock:
             if self._transport is lost or self._transport is None:
                 target = self._finder.find(dead=lost.url)
-                self._transport = Transport(target.url, target.token)
+                self._transport = Transport(target.url, target.token, ca_file=target.ca_file)
             return self._transport
 
 

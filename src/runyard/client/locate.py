@@ -1,4 +1,5 @@
-"""Which yard to speak to: arguments, then RUNYARD_URL and RUNYARD_TOKEN, then the files in the home directory."""
+"""Which yard to speak to: arguments, then RUNYARD_URL and RUNYARD_TOKEN, then the home: `url` in its settings, or its
+own yard."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from runyard import errors, home, settings
 from runyard.client import attached
 from runyard.client.address import Address, complaint
+from runyard.settings import Settings
 
 START_TIMEOUT = 90.0
 
@@ -24,6 +26,7 @@ class Target:
 
     url: str
     token: str
+    ca_file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +35,13 @@ class Finder:
 
     url: str | None
     token: str | None
-    home: Path
+    settings: Settings
     start: bool
     notify: Notify
+
+    @property
+    def home(self) -> Path:
+        return self.settings.home
 
     @classmethod
     def build(
@@ -47,15 +54,15 @@ class Finder:
         environ: Mapping[str, str] = os.environ,
     ) -> Finder:
         """A home that is named in the call is meant, whatever RUNYARD_URL says."""
-        chosen = url or (None if home else environ.get("RUNYARD_URL"))
+        loaded = settings.load(home, environ)
+        chosen = url or (None if home else environ.get("RUNYARD_URL")) or loaded.url
         secret = token or (None if home and not url else environ.get("RUNYARD_TOKEN"))
-        place = settings.find_home(home, environ)
-        return cls(url=chosen or None, token=secret or None, home=place, start=start and not chosen, notify=notify)
+        return cls(url=chosen or None, token=secret or None, settings=loaded, start=start and not chosen, notify=notify)
 
     def find(self, dead: str | None = None) -> Target:
         """The yard to speak to; starts it when that is allowed and needed. `dead` is an address that did not answer."""
         if self.url:
-            return Target(url=self.url, token=self.secret())
+            return Target(url=self.url, token=self.secret(), ca_file=self.settings.ca_file)
         address = running(self.home)
         if address is None or address.url == dead:
             address = self._started()
@@ -69,13 +76,16 @@ class Finder:
 
     def _token_for(self, url: str) -> str:
         """The token of this home goes to this home's yard and nowhere else."""
+        if _is_same(url, self.settings.url):
+            refuse_open_token(self.home)
+            return read_token(self.home)
         address = read_address(self.home)
-        if address is not None and address.url.rstrip("/") == url.rstrip("/"):
+        if address is not None and _is_same(url, address.url):
             return read_token(self.home)
         raise errors.Unauthorized(f"no token for the yard at {url}", "set RUNYARD_TOKEN")
 
     def _started(self) -> Address:
-        if not home.has_daemon(settings.load(self.home)):
+        if not home.has_daemon(self.settings):
             return attached.yard(self.home)
         if not self.start:
             raise errors.YardUnreachable(f"no yard is running for {self.home}", "runyard up -d")
@@ -85,6 +95,10 @@ class Finder:
         if address is None:
             raise errors.YardUnreachable(f"the yard of {self.home} ended right after its start", "runyard doctor")
         return address
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")
 
 
 def read_address(home: Path) -> Address | None:
@@ -123,6 +137,13 @@ def read_token(home: Path) -> str:
         raise errors.Unauthorized(f"{path} belongs to somebody else", fix) from None
     except (OSError, UnicodeDecodeError) as error:
         raise errors.Unauthorized(f"{path} cannot be read: {error}", "runyard doctor") from None
+
+
+def refuse_open_token(home: Path) -> None:
+    """A token that somebody put there must be for its owner alone, as one that a yard makes is."""
+    path = home / "token"
+    if path.exists() and path.stat().st_mode & 0o077:
+        raise errors.Unauthorized(f"others may read the token in {path}", f"chmod 600 {path}")
 
 
 def start_yard(home: Path) -> None:

@@ -7,7 +7,13 @@ import os
 import select
 import socket
 import threading
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
+
+from runyard import errors
+
+if TYPE_CHECKING:
+    import ssl
 
 CONNECT_TIMEOUT = 10.0
 MOST_IDLE = 8
@@ -17,8 +23,8 @@ KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 class Pool:
     """Hands out connections: `take` an idle one or `fresh`, then `give` it back or close it."""
 
-    def __init__(self, address: SplitResult) -> None:
-        self._address = address
+    def __init__(self, address: SplitResult, ca_file: str = "") -> None:
+        self._address, self._ca_file = address, ca_file
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
@@ -63,9 +69,15 @@ class Pool:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme != "https":
             return http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT)
+        return http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT, context=self._trusted())
+
+    def _trusted(self) -> ssl.SSLContext:
         import ssl
 
-        return http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT, context=ssl.create_default_context())
+        try:
+            return ssl.create_default_context(cafile=self._ca_file or None)
+        except OSError as error:
+            raise errors.ConfigError(f"ca_file {self._ca_file} cannot be used: {error.strerror}") from None
 
     def _forget_inherited(self) -> None:
         """After a fork the sockets belong to the parent as well: two speakers on one line."""

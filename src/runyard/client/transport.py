@@ -87,11 +87,11 @@ class Stream:
 class Transport:
     """Speaks to the yard at `url` with `token`. Threads may share it."""
 
-    def __init__(self, url: str, token: str = "", *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, url: str, token: str = "", *, timeout: float = TIMEOUT, ca_file: str = "") -> None:
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._address = check_url(self.url)
-        self._pool = Pool(self._address)
+        self._pool = Pool(self._address, ca_file)
         self._headers = {"User-Agent": f"runyard/{__version__}"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"

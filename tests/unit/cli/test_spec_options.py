@@ -29,14 +29,15 @@ def test_nothing_said_is_nothing_in_the_spec() -> None:
 
 def test_everything_said_is_a_good_spec() -> None:
     spec = spec_of(
-        "--cpus", "2", "--memory", "4G", "--time", "2h", "--gpus", "1", "--gpu-type", "a100", "--gpu-memory", "40G",
-        "--name", "probe", "--project", "digits", "-p", "lr=0.1", "-p", "model.depth=3", "--env", "A=b",
-        "--cwd", "/tmp", "--site", "local", "--priority", "-3", "--retry", "2", "--tag", "x", "--tag", "y",
-        "--seed", "7", "--output", "*.pt", "--split-output", "--stop-signal", "INT", "--grace", "30s",
-        "--idempotency-key", "k", "--", "train", "{lr}",
+        "--nodes", "3", "--cpus", "2", "--memory", "4G", "--time", "2h", "--gpus", "1", "--gpu-type", "a100",
+        "--gpu-memory", "40G", "--name", "probe", "--project", "digits", "-p", "lr=0.1", "-p", "model.depth=3",
+        "--env", "A=b", "--cwd", "/tmp", "--site", "local", "--priority", "-3", "--retry", "2",
+        "--tag", "x", "--tag", "y", "--seed", "7", "--output", "*.pt", "--split-output", "--stop-signal", "INT",
+        "--grace", "30s", "--idempotency-key", "k", "--", "train", "{lr}",
     )  # fmt: skip
     parsed = RunSpec.parse(spec)
     assert (parsed.resources.cpus, parsed.resources.memory, parsed.resources.time) == (2, 4 << 30, 7200)
+    assert parsed.resources.nodes == 3
     assert (parsed.resources.gpus, parsed.resources.gpu_type, parsed.resources.gpu_memory) == (1, "a100", 40 << 30)
     assert (parsed.name, parsed.project, parsed.params) == ("probe", "digits", {"lr": 0.1, "model": {"depth": 3}})
     assert (parsed.env, parsed.cwd, parsed.site, parsed.priority) == ({"A": "b"}, "/tmp", "local", -3)

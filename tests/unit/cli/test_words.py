@@ -54,6 +54,8 @@ def test_resources() -> None:
     assert words.asked(whole) == "2 cpus, 4.0 GB memory, 1 a100 gpu of 40.0 GB, at most 2h00m"
     assert words.asked({"cpus": 1}) == "1 cpu"
     assert tables.short_resources(whole) == "2cpu 4.0G 1gpu"
+    assert words.asked({"nodes": 4, "cpus": 2}) == "4 nodes, on each 2 cpus"
+    assert tables.short_resources({"nodes": 4, "cpus": 2}) == "4x 2cpu"
 
 
 def run_in(state: str, reason: str | None = None) -> dict:

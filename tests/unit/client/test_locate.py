@@ -81,3 +81,15 @@ def test_a_complaint_is_read_from_what_a_command_wrote() -> None:
     assert address.complaint(text) == ("port 9090 is taken", "runyard up --port 0")
     assert address.complaint("Segmentation fault\n\n") == ("the yard could not be started: Segmentation fault", "")
     assert address.complaint("")[0].endswith("it said nothing")
+
+
+def test_a_home_for_a_yard_elsewhere(home: Path) -> None:
+    (home / "config.toml").write_text('url = "https://lab.example/"\nca_file = "/lab.pem"\n')
+    (home / "token").chmod(0o644)
+    with pytest.raises(errors.Unauthorized, match="others may read") as caught:
+        find(home)
+    assert "chmod 600" in caught.value.fix
+    (home / "token").chmod(0o600)
+    assert find(home) == locate.Target(url="https://lab.example/", token="ry_of_home", ca_file="/lab.pem")
+    with pytest.raises(errors.Unauthorized, match="no token for the yard at http://other:1"):
+        find(home, {"RUNYARD_URL": "http://other:1"})

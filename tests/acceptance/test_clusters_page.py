@@ -1,0 +1,211 @@
+"""The page about clusters, carried out: each of its commands, on real clusters, as a person on a login node would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cron_yard import install
+from tests.acceptance.witness import until
+from tests.labs.cluster import Cluster
+from tests.labs.gridengine import GridEngineLab
+from tests.labs.slurm import SlurmLab
+from tests.labs.sshd import SshLab
+from tests.labs.yard import Yard
+
+pytestmark = pytest.mark.component("root")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "clusters.md"
+DAEMON = ("Use a cluster", "What a run asks for", "Longer than the limit")
+OUTSIDE, CRON, RELAY, AGENTS = (
+    "From outside the cluster", "Without a daemon", "Results without the wait for cron", "Agents elsewhere",
+)  # fmt: skip
+TRAIN = "import os; print('trained in', os.environ.get('MLP_DATA_DIR', 'memory'))\n"
+
+
+def sections() -> dict[str, list[list[str]]]:
+    """Heading → its blocks of commands."""
+    found: dict[str, list[list[str]]] = {}
+    for part in re.split(r"^(?=#+ )", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        blocks = re.findall(r"^```console\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+        if blocks:
+            heading = part.partition("\n")[0].lstrip("# ")
+            found[heading] = [[line.removeprefix("$ ") for line in block.splitlines()] for block in blocks]
+    return found
+
+
+def test_every_command_of_the_page_is_carried_out_below() -> None:
+    assert set(sections()) == {*DAEMON, OUTSIDE, CRON, RELAY, AGENTS}
+    assert "```sh" not in PAGE.read_text(encoding="utf-8"), "a block that nobody carries out"
+
+
+class Person:
+    """A normal user with an own home on the shared disk, and a shell in it."""
+
+    def __init__(self, lab: Cluster, *others: Cluster) -> None:
+        self.lab, self.home = lab, lab.directory / f"person-{secrets.token_hex(4)}"
+        self.place = self.home / ".local" / "share" / "runyard"
+        programs = {"runyard": f'exec {install(lab)} -P -m runyard "$@"', "module": ":"}
+        for directory in (self.home / "bin", self.home / "scratch", self.place):
+            directory.mkdir(parents=True, mode=0o700)
+        for name, line in programs.items():
+            (self.home / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+            (self.home / "bin" / name).chmod(0o755)
+        (self.home / "train.py").write_text(TRAIN)
+        for path in (self.home, *self.home.rglob("*"), *self.home.rglob(".*")):
+            lab.user.own(path)
+        searched = [
+            str(self.home / "bin"),
+            *(each.env["PATH"] for each in others if "PATH" in each.env),
+            lab.user.env()["PATH"],
+        ]
+        own = {"HOME": str(self.home), "RUNYARD_PORT": "0", "PATH": os.pathsep.join(searched)}
+        self.env = {**lab.user.env(), **{k: v for each in (lab, *others) for k, v in each.env.items()}, **own}
+
+    def follow(self, commands: list[str], *words: tuple[str, str], input: str = "") -> str:
+        """Carry them out, with what the labs call otherwise in place of the page's words."""
+        script = "\n".join(commands)
+        for written, meant in (("/scratch/$USER", str(self.home / "scratch")), *words):
+            script = script.replace(written, meant)
+        done = self._run(["sh", "-ec", script], input)
+        assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self._run(["runyard", *words], "")
+
+    def end(self, run: int) -> str:
+        self.cli("wait", str(run), "--timeout", "2m")
+        shown = json.loads(self.cli("show", str(run), "--json").stdout)
+        assert shown["state"] == "succeeded", f"{shown['reason']}: {shown['detail']}"
+        return self.cli("logs", str(run)).stdout
+
+    def cron(self, line: str) -> None:
+        done = self._run(["env", "-i", "/bin/sh", "-c", line.strip().removeprefix("* * * * * ")], "")
+        assert done.returncode == 0, done.stderr
+
+    def leave(self) -> None:
+        self.cli("down")
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _run(self, command: list[str], input: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env=self.env, cwd=self.home, input=input, capture_output=True, text=True, timeout=240, check=False,
+            **self.lab.user.popen_options(),
+        )  # fmt: skip
+
+
+Meet = Callable[..., Person]
+
+
+@pytest.fixture
+def meet() -> Iterator[Meet]:
+    met: list[Person] = []
+
+    def build(*labs: Cluster) -> Person:
+        met.append(Person(*labs))
+        return met[-1]
+
+    yield build
+    for person in met:
+        person.leave()
+
+
+@pytest.fixture
+def slurm(slurm_lab: Callable[..., SlurmLab]) -> SlurmLab:
+    """As large as the page's requests, with the partition that it names."""
+    lab = slurm_lab(gpus=1, memory_mb=32000)
+    if "gpu" not in lab.ask("sinfo", "--noheader", "--format=%R"):
+        lab.admin("scontrol", "create", "PartitionName=gpu", "Nodes=ALL", "State=UP")
+    return lab
+
+
+def test_with_a_yard_that_runs(meet: Meet, slurm: SlurmLab, gridengine_lab: Callable[..., GridEngineLab]) -> None:
+    person = meet(slurm, gridengine_lab())
+    page = sections()
+    said = person.follow([command for heading in DAEMON for block in page[heading] for command in block])
+    assert "#SBATCH" in said or "sbatch" in said, "--dry-run"
+    assert [person.end(run) for run in (1, 2, 3)] == [
+        "trained in memory\n", "trained in /disk/scratch/mlp/data\n", "trained in /disk/scratch/mlp/data\n",
+    ]  # fmt: skip
+
+
+def test_from_outside(meet: Meet, slurm: SlurmLab, ssh_lab: Callable[..., SshLab]) -> None:
+    person = meet(slurm)
+    logins = ssh_lab(env=slurm.env)
+    person.env.pop("SLURM_CONF")
+    written = "--ssh me@login1.example --ssh me@login2.example"
+    person.follow(
+        [command for block in sections()[OUTSIDE] for command in block],
+        (written, f"--ssh login1 --ssh login2 --option ssh_config={logins.configuration}"),
+    )
+    assert person.end(1) == "trained in memory\n"
+
+
+def test_without_a_daemon(meet: Meet, slurm: SlurmLab) -> None:
+    person = meet(slurm)
+    (person.place / "config.toml").write_text('network_home = "yes"\n')
+    page = sections()
+    person.follow(page["Use a cluster"][0][:1])
+    program = shutil.which("sbatch")
+    assert program is not None
+    words = ("/opt/slurm/bin", os.path.dirname(program)), ("/etc/slurm/slurm.conf", slurm.env["SLURM_CONF"])
+    (first,), (told,) = page[CRON]
+    line = person.follow([first])
+    person.follow([told], *words)
+    person.follow(["runyard submit --site cedar -- python3 train.py"])
+
+    def ended() -> bool:
+        person.cron(line)
+        shown = json.loads(person.cli("show", "1", "--json").stdout)
+        assert shown["state"] != "failed", shown["detail"]
+        return bool(shown["state"] == "succeeded")
+
+    until(ended, timeout=120, what="the run")
+    assert "reaches" in person.follow([command for block in page[RELAY] for command in block])
+    person.follow(["runyard submit --site cedar -- python3 train.py"])
+    person.cron(line)
+    assert person.end(2) == "trained in memory\n"
+
+
+def test_agents_elsewhere(meet: Meet, slurm: SlurmLab, make_yard: Callable[..., Yard], tmp_path: Path) -> None:
+    yard, person = make_yard(cpus=1), meet(slurm)
+    at_the_yard, at_the_login, by_cron = sections()[AGENTS]
+    scratch = ("/scratch/$USER", str(person.home / "scratch"))
+    tokens = [_at(yard, command.replace(*scratch)) for command in at_the_yard]
+    secret = re.search(r"ry_\S+", tokens[-1])
+    assert secret is not None, tokens
+    runs = [yard.cli("submit", "-q", "--site", "cedar", "--", "echo", f"run {n}") for n in range(2)]
+    agent = "runyard agent --site cedar"
+    person.follow(
+        at_the_login,
+        ("https://yard.example", yard.url),
+        (agent, f"timeout --preserve-status -s INT 30 {agent}"),
+        input=secret[0] + "\n",
+    )
+    for n, run in enumerate(runs):
+        assert yard.cli("wait", run.stdout.strip(), "--timeout", "1s").returncode == 0
+        assert yard.cli("logs", run.stdout.strip()).stdout == f"run {n}\n"
+    more = yard.cli("submit", "-q", "--site", "cedar", "--", "echo", "by cron").stdout.strip()
+    line = person.follow(by_cron)
+    assert secret[0] not in line
+
+    def ended() -> bool:
+        person.cron(line)
+        return yard.cli("wait", more, "--timeout", "1s").returncode == 0
+
+    until(ended, timeout=120, what="the run")
+
+
+def _at(yard: Yard, command: str) -> str:
+    done = yard.cli(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
