@@ -16,8 +16,9 @@ from pathlib import Path
 from runyard import __version__, errors, machine
 from runyard.agent import environment, identity, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
-from runyard.agent.errands import Errands, ThreadedErrands
+from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
 from runyard.agent.finish import Finisher
+from runyard.agent.inputs import Inputs
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.relay import Piece, Relay
@@ -26,6 +27,7 @@ from runyard.agent.stage import Stager
 from runyard.agent.start import Starter
 from runyard.agent.stops import Stops
 from runyard.agent.talk import Listener, Talk
+from runyard.agent.tidy import Tidy
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
 from runyard.backends.base import Backend, Notifier, Presence, Queueing
@@ -69,17 +71,24 @@ class Agent:
         root = root or os.fspath(directory / "runs")
         self._book, self._slots, self._pace = Book(), Slots(total), Pace()
         self._stager = Stager(backend.host, root, total, environment.inherited(environ), described)
-        self._watch = Watch(backend, root, clock)
+        waiting = self._errands if isinstance(backend, Queueing) else NoErrands()  # only schedulers make one wait
+        self._watch = Watch(backend, root, waiting, clock)
         self._relay = Relay(self._errands, clock)
-        self._stops = Stops(backend, self._book, clock)
-        self._starter = Starter(backend, self._stager, self._slots, self._pace, self._book, self._fail, clock)
+        self._stops = Stops(backend, self._book, self._watch.poll_soon, clock)
+        self._starter = Starter(
+            site, backend, self._stager, self._slots, self._pace, self._book, self._fail, waiting,
+            Inputs(link, backend.host, self._errands), clock,
+        )  # fmt: skip
+        queue = backend if isinstance(backend, Queueing) else None
+        self._tidy = Tidy(queue, site, self._book, waiting, clock)
         self._talk = Talk(
             link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
-            Listener(owned=self._own, answered=self._hear), clock, backend if isinstance(backend, Queueing) else None,
+            Listener(owned=self._own, answered=self._hear), clock, queue,
         )  # fmt: skip
         self._finisher = Finisher(
-            link, backend.host, self._errands, self._stager, self._book, self._node, self._talk.trouble, clock
-        )
+            link, backend.host, self._errands, self._stager, self._book, None if total.elastic else self._node,
+            self._talk.trouble, clock,
+        )  # fmt: skip
         self._seen: dict[str, Seen] = {}
         link.on_news(site, self.wake)
 
@@ -108,7 +117,7 @@ class Agent:
 
     def tick(self) -> None:
         """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
-        for part in (self._see, self._say, self._do):
+        for part in (self._see, self._say, self._stage, self._start):
             self._errands.collect()
             if self.stale:
                 return
@@ -127,10 +136,13 @@ class Agent:
             self._finisher.advance()
         self._talk.speak()
 
-    def _do(self) -> None:
+    def _stage(self) -> None:
         self._stops.press()
         self._starter.stage()
+
+    def _start(self) -> None:
         self._starter.start()
+        self._tidy.advance()
 
     def next_due(self) -> float:
         """When the next tick has something to do, as far as that is known now."""
@@ -139,6 +151,7 @@ class Agent:
             self._talk.due_at(),
             self._stops.next_due(),
             self._starter.next_due(),
+            self._tidy.next_due(),
         )
         return due if self._talk.incarnation is None else min(due, self._finisher.next_due())
 
@@ -226,7 +239,9 @@ class Agent:
     def _hear(self, response: SyncResponse) -> None:
         for key in response.settled:
             self._book.drop(key)
+            self._tidy.later()
         self._starter.receive(response.claims)
+        self._tidy.hear(response.claims)
         self._stops.take(response.stops)
 
     def _own(self, claims: list[Claim]) -> None:
@@ -240,6 +255,7 @@ class Agent:
             if known is not None:
                 known.told_running = claim.state is AttemptState.RUNNING
         self._adopt([claim for claim in claims if claim.key not in self._book])
+        self._tidy.hear(claims)
 
     def _adopt(self, claims: list[Claim]) -> None:
         """Take up what an earlier incarnation had, by the evidence in its directory.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import enum
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from runyard.agent.slots import Grant
 from runyard.backends.base import Job, Presence, Sighting
+from runyard.model import units
 from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import RELAYED_FILES, AttemptKey, Claim, Report
 
-OVERRULES = ("preempted", "timeout", "oom", "node_lost")  # why a scheduler ends what it has started
+OVERRULES = ("preempted", "timeout", "oom", "node_lost", "external")  # why a scheduler ends what it has started
+FROM_OUTSIDE = ("external", "lost")  # stops that the yard did not order: somebody's, or of what was given up
 SUPERSEDED = "superseded"  # the reason of a stop order for an attempt that the yard has given up
 
 
@@ -32,10 +35,12 @@ class Attempt:
     place: str  # its directory below the site's runs/
     phase: Phase = Phase.RECEIVED
     spec: RunSpec | None = None  # parsed when it is staged
+    bringing: bool = False  # its inputs are on their way
     prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
     grant: Grant | None = None
     submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
     submits: int = 0
+    submitting: bool = False  # the backend has not yet said what became of the last one
 
     # Evidence.
     made_started: bool = False
@@ -81,7 +86,7 @@ class Attempt:
     def wants_word(self) -> bool:
         """Somebody ended it from outside: the backend may know who, and why."""
         record = self.record
-        return record is not None and record["ending"] == "stopped" and record.get("stop_reason") == "external"
+        return record is not None and (record.get("stop_reason") in FROM_OUTSIDE or _was_killed(record))
 
     @property
     def superseded(self) -> bool:
@@ -117,24 +122,23 @@ class Attempt:
 
     @property
     def pending_detail(self) -> str | None:
-        """Why it waits in the backend's own queue, while it does."""
-        waiting = self.sighting.presence is Presence.PENDING and not self.made_started
+        """Why it waits in the backend's own queue, while it does; or why nobody knows whether it does."""
+        waiting = self.sighting.presence in (Presence.PENDING, Presence.UNKNOWN) and not self.made_started
         return self.sighting.text or None if waiting else None
 
     def pending_report(self) -> Report:
-        return Report(
-            key=self.key, state=AttemptState.SUBMITTED, detail=self.pending_detail, native_id=self.sighting.native_id
-        )
+        state = AttemptState.SUBMITTED if self.phase >= Phase.STARTED else AttemptState.CLAIMED
+        return Report(key=self.key, state=state, detail=self.pending_detail, native_id=self.sighting.native_id)
 
     def running_report(self, node: str) -> Report:
         return Report(
-            key=self.key, state=AttemptState.RUNNING, node=self.sighting.node or node, granted=self._granted(),
+            key=self.key, state=AttemptState.RUNNING, node=self._where() or node, granted=self._granted(),
             started_at=self.started_at, native_id=self.sighting.native_id,
         )  # fmt: skip
 
-    def end_report(self, node: str) -> Report:
+    def end_report(self, node: str | None) -> Report:
         return Report(
-            key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node, granted=self._granted(),
+            key=self.key, state=AttemptState.ENDED, node=self._where() or node, granted=self._granted(),
             started_at=self.started_at, native_id=self.sighting.native_id, record=self._told_record(),
             gone=self.gone, outputs=self.outputs or [], detail="; ".join(self.notes) or None,
         )  # fmt: skip
@@ -145,11 +149,27 @@ class Attempt:
         if record is None:
             return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
         if self.wants_word and ending in OVERRULES:
-            return {**record, "ending": ending, "message": self.sighting.text}
+            return {**record, "ending": ending, "message": f"{self.sighting.text}; {_effort(record)}"}
         return record
+
+    def _where(self) -> str | None:
+        """By the name that the backend has for the node, or by the node's own."""
+        return self.sighting.node or (self.status or {}).get("node")
 
     def _granted(self) -> dict[str, Any] | None:
         return self.grant.to_json() if self.grant else None
+
+
+def _was_killed(record: dict[str, Any]) -> bool:
+    """By SIGKILL, by itself or as a shell tells it of its child: most often because memory ran out."""
+    killed = record.get("signal") == signal.SIGKILL or record.get("exit_code") == 128 + signal.SIGKILL
+    return killed and record["ending"] == "exit"
+
+
+def _effort(record: dict[str, Any]) -> str:
+    peak = record.get("peak_memory")
+    used = f" and used {units.show_size(peak)} of memory at most" if peak else ""
+    return f"it ran for {units.show_duration(record.get('wall_time'))}{used}"
 
 
 class Book:

@@ -32,8 +32,8 @@ def _slurm_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
         "SLURM_JOBID": run,
         "SLURM_CPUS_ON_NODE": cpus,
         "SLURM_JOB_CPUS_PER_NODE": cpus,
-        "SLURM_JOB_NUM_NODES": "1",
-        "SLURM_NNODES": "1",
+        "SLURM_JOB_NUM_NODES": str(spec.resources.nodes),
+        "SLURM_NNODES": str(spec.resources.nodes),
         "SLURM_NODEID": "0",
         "SLURM_PROCID": "0",
         "SLURM_LOCALID": "0",
@@ -66,8 +66,8 @@ def _slurm_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
 def _gridengine_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
     return {
         "ENVIRONMENT": "BATCH",
-        "NSLOTS": str(spec.resources.cpus),
-        "NHOSTS": "1",
+        "NSLOTS": str(spec.resources.cpus * spec.resources.nodes),
+        "NHOSTS": str(spec.resources.nodes),
         "NQUEUES": "1",
         "RESTARTED": "1" if key.attempt > 1 else "0",
         **_node(kind, "HOSTNAME"),

@@ -22,7 +22,7 @@ THREADS = (
 RESERVED = frozenset(
     {
         "RUNYARD_RUN_ID", "RUNYARD_ATTEMPT", "RUNYARD_PARAMS", "RUNYARD_INDEX", "RUNYARD_SEED", "RUNYARD_RESUME",
-        "RUNYARD_PROJECT", "RUNYARD_TAG",
+        "RUNYARD_PROJECT", "RUNYARD_TAG", "RUNYARD_INPUTS",
     }
 )  # fmt: skip
 
@@ -35,6 +35,7 @@ class Paths:
     params: str
     outputs: str
     checkpoints: str
+    inputs: str
 
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -88,7 +89,11 @@ def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> 
         "CHECKPOINT_DIR": paths.checkpoints,
         **dict.fromkeys(THREADS, str(spec.resources.cpus)),
     }
-    return found if spec.seed is None else {**found, "RUNYARD_SEED": str(spec.seed)}
+    if spec.seed is not None:
+        found["RUNYARD_SEED"] = str(spec.seed)
+    if spec.inputs:
+        found["RUNYARD_INPUTS"] = paths.inputs
+    return found
 
 
 def _of_gpus(gpus: tuple[str, ...], site: Capacity) -> dict[str, str]:

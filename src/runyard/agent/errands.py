@@ -1,4 +1,4 @@
-"""Work that waits for others, off the agent's loop: the yard's answers, uploads.
+"""Work that waits for others, off the agent's loop: the yard's answers, uploads, schedulers.
 
 A lane does its errands one after the other. Results come back into the loop's own thread by `collect`, so that nothing
 but the loop ever touches an attempt.
@@ -26,6 +26,19 @@ class Errands(Protocol):
     def close(self) -> None: ...
 
 
+class NoErrands:
+    """Nothing waits: what is sent is done, and its result told, before `send` returns."""
+
+    def send(self, lane: str, work: Work, done: Done) -> None:
+        _carry_out(work, done)()
+
+    def collect(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class InlineErrands:
     """Does everything at once: for a single pass, and for tests."""
 
@@ -50,6 +63,7 @@ class ThreadedErrands:
         self._wake = wake
         self._finished: deque[Callable[[], None]] = deque()
         self._lanes: dict[str, queue.SimpleQueue[tuple[Work, Done] | None]] = {}
+        self._closed = False
 
     def send(self, lane: str, work: Work, done: Done) -> None:
         if lane not in self._lanes:
@@ -62,12 +76,14 @@ class ThreadedErrands:
             self._finished.popleft()()
 
     def close(self) -> None:
+        """What has not begun is not begun any more."""
+        self._closed = True
         for lane in self._lanes.values():
             lane.put(None)
         self._lanes.clear()
 
     def _serve(self, lane: queue.SimpleQueue[tuple[Work, Done] | None]) -> None:
-        while (errand := lane.get()) is not None:
+        while (errand := lane.get()) is not None and not self._closed:
             self._finished.append(_carry_out(*errand))
             self._wake()
 

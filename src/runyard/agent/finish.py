@@ -14,6 +14,7 @@ from runyard.agent.link import Link
 from runyard.agent.outputs import Collected, Place
 from runyard.agent.stage import Stager
 from runyard.hosts.base import Host, Search, Unreachable
+from runyard.model import globs
 
 LANE = "outputs"
 PATIENCE_S = 10.0  # for files that are shorter than the exit record says
@@ -26,7 +27,7 @@ Found = tuple[Attempt, Place]
 
 class Finisher:
     def __init__(
-        self, link: Link, host: Host, errands: Errands, stager: Stager, book: Book, node: str,
+        self, link: Link, host: Host, errands: Errands, stager: Stager, book: Book, node: str | None,
         trouble: Callable[[Exception], None], clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._link, self._host, self._errands, self._stager, self._book = link, host, errands, stager, book
@@ -115,7 +116,7 @@ class Finisher:
         own = directory == f"{home}/outputs"
         # Elsewhere lies what others left, too: only what changed since this attempt began is its own.
         marks = () if own else (f"{home}/started/runner.json", f"{home}/spec.json")
-        named = outputs.pattern(attempt.claim.spec.get("outputs", ["**"]))
+        named = globs.pattern(attempt.claim.spec.get("outputs", ["**"]))
         return Place(search=Search(directory=directory, pattern=named, newer_than=marks), own=own)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from runyard import errors
@@ -15,14 +15,14 @@ from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncRespon
 
 NEWS_WAIT_S = 20
 NEWS_PAUSE_S = 5.0  # after a question about news failed: the syncs will say why
-UPLOAD_TIMEOUT_S = 300.0
+TRANSFER_TIMEOUT_S = 300.0
 
 log = logging.getLogger(__name__)
 
 
 class HttpLink:
-    def __init__(self, url: str, token: str) -> None:
-        self._transport = Transport(url, token)
+    def __init__(self, url: str, token: str, ca_file: str = "") -> None:
+        self._transport = Transport(url, token, ca_file=ca_file)
         self._closed = threading.Event()
 
     def describe(self, site: str) -> SiteSpec:
@@ -55,9 +55,13 @@ class HttpLink:
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         headers = {"Content-Type": "application/octet-stream"}
         with self._transport.open(
-            "PUT", f"/blobs/{digest}", body=path, headers=headers, timeout=UPLOAD_TIMEOUT_S
+            "PUT", f"/blobs/{digest}", body=path, headers=headers, timeout=TRANSFER_TIMEOUT_S
         ) as answer:
             answer.read()
+
+    def get_blob(self, digest: str) -> Iterator[bytes]:
+        with self._transport.open("GET", f"/blobs/{digest}", timeout=TRANSFER_TIMEOUT_S) as answer:
+            yield from answer
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         threading.Thread(target=self._ask_for_news, args=(site, callback), name="agent-news", daemon=True).start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,10 @@ class Link(Protocol):
 
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         """Hand over a file. `movable`: nobody will change it any more, so a yard on the same disk may link it."""
+        ...
+
+    def get_blob(self, digest: str) -> Iterator[bytes]:
+        """The bytes of a file that the yard has, piece by piece; raises NotFound."""
         ...
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:

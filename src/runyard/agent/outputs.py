@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,30 +103,3 @@ def _collected(found: Listing, refused: set[str]) -> Collected:
         files=[dataclasses.asdict(output) for output in found.files if output.digest not in refused],
         notes=[*found.notes, *(f"output left out: {path} changed while it was read" for path in changed)],
     )
-
-
-def pattern(globs: Sequence[str]) -> str:
-    """A regular expression for the paths that a glob names. One that names a directory takes everything below it."""
-    return "|".join(f"(?:{_translate(glob)})(?:/.*)?" for glob in globs) or r"(?!)"
-
-
-_WILD = re.compile(r"\*\*/|\*\*|\*|\?|\[(!?)(\]?[^]]*)\]|.", re.DOTALL)
-_KNOWN = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-
-
-def _translate(glob: str) -> str:
-    """As in a shell: `*` and `?` stay within a directory, `**` does not, `[a-z]` and `[!a-z]` are one character."""
-    return _WILD.sub(_translate_token, glob.removeprefix("./").rstrip("/"))
-
-
-def _translate_token(match: re.Match[str]) -> str:
-    token, negated, inside = match.group(0, 1, 2)
-    if inside is None:
-        return _KNOWN.get(token) or re.escape(token)
-    characters = re.sub(r"([\\\[\]^&~|])", r"\\\1", inside)
-    found = f"(?!/)[{'^' if negated else ''}{characters}]"
-    try:
-        re.compile(found)
-    except re.error:  # such as [z-a]: no character at all
-        return r"(?!)"
-    return found

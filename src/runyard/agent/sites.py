@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runyard import errors
+from runyard import errors, home
 from runyard.agent.agent import Agent
 from runyard.agent.errands import Errands
 from runyard.agent.link import Link
@@ -55,8 +55,9 @@ def _host(name: str, described: SiteSpec, loaded: Settings) -> Host | None:
 
 
 def _options(described: SiteSpec, loaded: Settings) -> dict[str, Any]:
-    if described.kind == MACHINE:
-        return {"python": described.python or loaded.python}
+    if described.kind == MACHINE:  # where no daemon may be, nothing else stays behind either
+        zygote = "yes" if home.has_daemon(loaded) else "no"
+        return {"python": described.python or loaded.python, "zygote": zygote}
     options = {key: value for key, value in described.options.items() if key not in _OF_THE_HOST}
     return {**options, **({"python": described.python} if described.python else {})}
 

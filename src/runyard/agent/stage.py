@@ -24,6 +24,7 @@ from runyard.model.spec import RunSpec
 from runyard.model.wire import Claim
 
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+NEW_DIRECTORY = "choose another directory with: runyard site edit --dir DIRECTORY"
 
 
 class StagingFailed(Exception):
@@ -34,9 +35,11 @@ class StagingFailed(Exception):
         self.message, self.ending = message, ending
 
     @classmethod
-    def because(cls, error: OSError) -> StagingFailed:
-        ending = "disk" if error.errno in FULL_DISK else "staging"
-        return cls(f"{error.filename or 'its directory'}: {(error.strerror or str(error)).lower()}", ending)
+    def because(cls, error: OSError, root: str = "its directory", fix: str = "") -> StagingFailed:
+        is_full = error.errno in FULL_DISK
+        told = f"{os.fsdecode(error.filename or root)}: {(error.strerror or str(error)).lower()}"
+        advice = f"; free some space there, or {fix}" if is_full else f"; {fix}"
+        return cls(told + (advice if fix else ""), "disk" if is_full else "staging")
 
 
 class Stager:
@@ -108,7 +111,7 @@ class Stager:
         except Unreachable:
             raise
         except OSError as error:
-            raise StagingFailed.because(error) from error
+            raise StagingFailed.because(error, self._root, NEW_DIRECTORY if self._site.elastic else "") from error
 
     def _frozen(self, attempt: Attempt, resumes: bool) -> dict[str, Any]:
         spec, grant = attempt.spec, attempt.grant
@@ -128,6 +131,7 @@ class Stager:
                 **dialects.variables(spec, attempt.key, self._described.kind),
             },
             "inherit_env": self._site.elastic,
+            "scheduler": self._described.kind if self._site.elastic else None,
             "setup": list(self._described.setup),
             "checkpoint": self._checkpoint(spec, attempt),
             "cwd": paths.cwd,
@@ -159,12 +163,17 @@ class Stager:
             params=f"{directory}/params.json",
             outputs=f"{directory}/outputs",
             checkpoints=f"{os.path.dirname(directory)}/checkpoints",
+            inputs=inputs_directory(attempt),
         )
 
     def _make_outputs(self, attempt: Attempt) -> None:
         """A place that the user named is made as ours would be; where that fails, the run itself says it better."""
         with contextlib.suppress(OSError):
             self._host.put(self.output_directory(attempt), {})
+
+
+def inputs_directory(attempt: Attempt) -> str:
+    return f"{attempt.job.directory}/inputs"
 
 
 def _interpreter(script: str | None, directory: str) -> list[str]:

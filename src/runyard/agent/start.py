@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from runyard.agent.attempts import Attempt, Book, Phase
+from runyard.agent.errands import Errands
+from runyard.agent.inputs import Inputs, Trouble
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
-from runyard.backends.base import Backend, Batch, Refusal
+from runyard.agent.watch import LANE
+from runyard.backends.base import Backend, Batch, Job, Presence, Refusal, Sighting
 from runyard.hosts.base import Unreachable
-from runyard.model.wire import Claim
+from runyard.model.resources import Resources
+from runyard.model.wire import AttemptKey, Claim
+from runyard.runner.spec import saving_time
 
 MOST_SUBMITS = 5
 FIRST_LOOK_S = 0.05  # after a start
@@ -23,13 +29,32 @@ log = logging.getLogger(__name__)
 Fail = Callable[[Attempt, str, str], None]  # the ending and its message
 
 
+def batch_of(claim: Claim, jobs: Iterable[Job], owner: str) -> Batch:
+    """What the yard put into one batch is the same in all of its claims."""
+    spec = claim.spec
+    return Batch(
+        name=claim.batch, resources=claim.resources, jobs=tuple(jobs), options=spec.get("options", {}),
+        avoid=claim.avoid, warning=warning_of(spec, claim.resources), owner=owner,
+    )  # fmt: skip
+
+
+def warning_of(spec: Mapping[str, Any], resources: Resources) -> int | None:
+    """How long before its time limit a run is warned: the runner does it, and a scheduler is asked to."""
+    checkpoint = spec.get("checkpoint")
+    if not checkpoint:
+        return None
+    grace = checkpoint["grace"]
+    return int(saving_time(grace, resources.time) if resources.time else grace) or None
+
+
 class Starter:
     def __init__(
-        self, backend: Backend, stager: Stager, slots: Slots, pace: Pace, book: Book, fail: Fail,
-        clock: Callable[[], float],
+        self, site: str, backend: Backend, stager: Stager, slots: Slots, pace: Pace, book: Book, fail: Fail,
+        errands: Errands, inputs: Inputs, clock: Callable[[], float],
     ) -> None:  # fmt: skip
-        self._backend, self._stager, self._slots, self._pace, self._book = backend, stager, slots, pace, book
-        self._fail, self._clock = fail, clock
+        self._site, self._backend, self._stager, self._slots, self._pace = site, backend, stager, slots, pace
+        self._inputs = inputs
+        self._book, self._fail, self._errands, self._clock = book, fail, errands, clock
         self._pause_until = float("-inf")
 
     def receive(self, claims: Sequence[Claim]) -> None:
@@ -43,7 +68,8 @@ class Starter:
         """Everything that takes time happens here, before any slot is held."""
         if self._clock() < self._pause_until:
             return
-        understood = [attempt for attempt in self._book.in_phase(Phase.RECEIVED) if self._is_possible(attempt)]
+        received = [attempt for attempt in self._book.in_phase(Phase.RECEIVED) if not attempt.bringing]
+        understood = [attempt for attempt in received if self._is_possible(attempt)]
         if not understood:
             return
         try:
@@ -54,7 +80,17 @@ class Starter:
         except Unreachable as error:
             self._wait(error)
             return
-        for attempt in understood:
+        self._inputs.bring(understood, self._brought)
+
+    def _brought(self, attempt: Attempt, trouble: Trouble | None) -> None:
+        """Unless it was told to end meanwhile."""
+        if attempt.phase is not Phase.RECEIVED:
+            return
+        if isinstance(trouble, StagingFailed):
+            self._fail(attempt, trouble.ending, trouble.message)
+        elif trouble is not None:
+            self._wait(trouble)
+        else:
             attempt.phase = Phase.READY
 
     def start(self) -> None:
@@ -80,8 +116,10 @@ class Starter:
         waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY)
         return self._pause_until if waiting and self._clock() < self._pause_until else float("inf")
 
-    def _wait(self, error: Unreachable) -> None:
+    def _wait(self, error: Exception) -> None:
         log.warning("runs wait to be started: %s", error)
+        for attempt in self._book.in_phase(Phase.RECEIVED, Phase.READY):
+            attempt.sighting = Sighting(presence=Presence.UNKNOWN, text=str(error))
         self._pause_until = self._clock() + PAUSE_S
 
     def submit(self, attempts: Sequence[Attempt]) -> None:
@@ -90,13 +128,25 @@ class Starter:
         for attempt in attempts:
             attempt.phase, attempt.submitted_at, attempt.look_at = Phase.STARTED, now, now + FIRST_LOOK_S
             attempt.submits += 1
-        for (name, resources), group in groupby(attempts, key=lambda a: (a.claim.batch, a.claim.resources)):
+        for _, group in groupby(attempts, key=lambda attempt: attempt.claim.batch):
             members = {attempt.key: attempt for attempt in group}
-            options = next(iter(members.values())).claim.spec.get("options", {})  # the same in all of a batch
-            jobs = tuple(attempt.job for attempt in members.values())
-            batch = Batch(name=name, resources=resources, jobs=jobs, options=options)
-            for refusal in self._backend.submit(batch):
+            claim, jobs = next(iter(members.values())).claim, [attempt.job for attempt in members.values()]
+            self._hand_over(batch_of(claim, jobs, self._site), members)
+
+    def _hand_over(self, batch: Batch, members: Mapping[AttemptKey, Attempt]) -> None:
+        for attempt in members.values():
+            attempt.submitting = True
+
+        def done(refusals: list[Refusal], error: Exception | None) -> None:
+            for attempt in members.values():
+                attempt.submitting, attempt.submitted_at = False, self._clock()
+                attempt.sighting = Sighting(presence=Presence.UNKNOWN)  # what was seen of it was seen before
+            if error is not None:
+                raise error
+            for refusal in refusals:
                 self._refused(members[refusal.key], refusal)
+
+        self._errands.send(LANE, lambda: self._backend.submit(batch), done)
 
     def submit_again(self, attempts: Sequence[Attempt]) -> None:
         """Those that did not begin, batch by batch as the first time."""
@@ -109,7 +159,7 @@ class Starter:
     def _refused(self, attempt: Attempt, refusal: Refusal) -> None:
         """One that may be tried again is found absent by the watch, and submitted anew from there."""
         log.warning("attempt %s could not be started: %s", attempt.key, refusal.text)
-        if refusal.final or attempt.submits >= MOST_SUBMITS:
+        if attempt.phase is Phase.STARTED and (refusal.final or attempt.submits >= MOST_SUBMITS):
             self._fail(attempt, refusal.ending or "launch", refusal.text)
 
     def _is_possible(self, attempt: Attempt) -> bool:

@@ -17,8 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class Stops:
-    def __init__(self, backend: base.Backend, book: Book, clock: Callable[[], float]) -> None:
-        self._backend, self._book, self._clock = backend, book, clock
+    def __init__(
+        self, backend: base.Backend, book: Book, poll_soon: Callable[[], None], clock: Callable[[], float]
+    ) -> None:
+        self._backend, self._book, self._poll_soon, self._clock = backend, book, poll_soon, clock
 
     def take(self, orders: Iterable[StopOrder]) -> None:
         for order in orders:
@@ -41,6 +43,7 @@ class Stops:
         if not due:
             return
         self._backend.cancel([_stop(attempt, now) for attempt in due])
+        self._poll_soon()
         for attempt in due:
             attempt.asked_at = now
             if attempt.phase < Phase.STARTED:

@@ -113,9 +113,10 @@ class Talk:
         return self._queue is None or bool(attempt.sighting.native_id) or self._clock() >= attempt.status_at + LOOK_UP_S
 
     def _pending(self) -> list[Attempt]:
-        """Those that wait in the backend's own queue for a reason that the yard has not heard."""
-        started = [a for a in self._book.in_phase(Phase.STARTED) if not a.told_running and not a.superseded]
-        return [a for a in started if a.pending_detail and a.pending_detail != a.told_detail]
+        """Those that wait, for the site or in its own queue, for a reason that the yard has not heard."""
+        waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY, Phase.STARTED)
+        untold = [a for a in waiting if not a.told_running and not a.superseded]
+        return [a for a in untold if a.pending_detail and a.pending_detail != a.told_detail]
 
     def _is_busy(self) -> bool:
         return bool(self._book.in_phase(Phase.READY)) or self._slots.is_full
@@ -161,8 +162,11 @@ class Talk:
         self._errands.send(LANE, lambda: self._link.sync(request), answered)
 
     def _room(self) -> int | None:
-        """A site with a queue of its own takes so many; those that wait here come first."""
-        return None if self._queue is None else max(0, self._queue.room() - len(self._waiting()))
+        """A site with a queue of its own takes so many; those that wait here, or are being handed over, come first."""
+        if self._queue is None:
+            return None
+        under_way = [attempt for attempt in self._book.in_phase(Phase.STARTED) if attempt.submitting]
+        return max(0, self._queue.room() - len(self._waiting()) - len(under_way))
 
     def _offer(self) -> tuple[Capacity, int]:
         """Free slots, and how many attempts to take beyond them."""

@@ -20,13 +20,17 @@ import logging
 from collections.abc import Callable, Sequence
 
 from runyard.agent.attempts import Attempt, Phase
-from runyard.backends.base import Backend, Presence, Sighting
+from runyard.agent.errands import Errands
+from runyard.backends.base import Backend, Presence, Queueing, Sighting
 from runyard.hosts.base import Known, Seen, Unreachable
 from runyard.model.states import AttemptState
+from runyard.model.wire import AttemptKey
 
+LANE = "backend"
 LIVELY_S = 0.06  # between two looks while output is fresh
 QUIET_S = 0.2
 FRESH_S = 2.0  # output counts as fresh for so long
+SHARE = 10  # a look that takes 50 ms, at a thousand directories, is made twice a second at most
 TOGETHER_S = 0.02  # looks that are due within this time are done at once
 POLL_S = 1.0  # between two questions to the backend
 BIRTH_S = 10.0  # a job that was submitted makes `started` within this time, or is submitted again
@@ -54,20 +58,28 @@ def judge(*, started: bool, recorded: bool, presence: Presence, was_running: boo
 
 
 class Watch:
-    """Gathers evidence into attempts: one scan and one poll for all that are due."""
+    """Gathers evidence into attempts: one scan and one poll for all that are due.
 
-    def __init__(self, backend: Backend, root: str, clock: Callable[[], float]) -> None:
-        self._backend, self._root, self._clock = backend, root, clock
+    A scheduler may take most of a minute to say nothing. So a poll is an errand: while it is under way, what was said
+    last counts, and directories are looked into as ever.
+    """
+
+    def __init__(self, backend: Backend, root: str, errands: Errands, clock: Callable[[], float]) -> None:
+        self._backend, self._root, self._errands, self._clock = backend, root, errands, clock
+        self._queue = backend if isinstance(backend, Queueing) else None
         self._pause = backend.host.pause
         self._every = max(POLL_S, self._pause)
         self._polled_at = -self._every
+        self._polling = False  # a poll is under way
+        self._owes_poll = False
+        self._gone: list[Attempt] = []  # proven since the last look
         self._turn = 0
         self._is_blind = False
 
     def look(self, attempts: Sequence[Attempt], noticed: set[str], *, with_bytes: bool) -> dict[str, Seen]:
         """Evidence of those that are due or noticed. What is returned, by place, also holds new bytes."""
         now = self._clock()
-        polling = now >= self._polled_at + self._every
+        polling = not self._polling and now >= self._polled_at + self._every
         due = [
             attempt
             for attempt in attempts
@@ -76,31 +88,53 @@ class Watch:
         self._turn += 1
         first = self._turn % max(1, len(due))  # a scan brings only so many bytes: everybody is first once
         found = self._see(due[first:] + due[:first], with_bytes=with_bytes)
-        gone = self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
-        # A record may have been written between the scan and the proof that the job is gone.
-        found |= self._see(gone, with_bytes=with_bytes)
         if polling:
             self._polled_at = now
-        return found
+        self._poll([attempt for attempt in due if polling or attempt.job.directory in noticed])
+        # A record may have been written between the scan and the proof that the job is gone.
+        gone, self._gone = self._gone, []
+        return found | self._see(gone, with_bytes=with_bytes)
 
     def poll_soon(self) -> None:
-        """With the next look: somebody came of whom only the backend knows whether it lives."""
-        self._polled_at = float("-inf")
+        """With the next look: somebody came of whom only the backend knows whether it lives, or has to go."""
+        self._polled_at, self._owes_poll = float("-inf"), True
 
     def next_look(self, attempts: Sequence[Attempt]) -> float:
+        if self._gone:
+            return self._clock()
         soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
-        return min(soonest, self._polled_at + self._every) if attempts else soonest
+        polls = not self._polling and (attempts or self._polls_anyway())
+        return min(soonest, self._polled_at + self._every) if polls else soonest
 
-    def _poll(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Ask the backend about those that left no record. Returns the ones that are gone."""
-        started = [attempt for attempt in attempts if attempt.phase is Phase.STARTED]
+    def _polls_anyway(self) -> bool:
+        """Also when no attempt needs it: to have it done at once, or because only a look can tell that a queue which
+        was full has room again."""
+        return self._owes_poll or (self._queue is not None and self._queue.room() <= 0)
+
+    def _poll(self, attempts: list[Attempt]) -> None:
+        """Ask the backend about those that left no record."""
+        started = [attempt for attempt in attempts if attempt.phase is Phase.STARTED and not attempt.submitting]
         asked = [attempt for attempt in started if attempt.record is None or attempt.wants_word]
-        if not asked:
-            return []
-        sightings = self._backend.poll([attempt.job for attempt in asked])
+        if self._polling or not (asked or self._polls_anyway()):
+            return
+        self._polling, self._owes_poll = True, False
+        jobs = [attempt.job for attempt in asked]
+
+        def done(sightings: dict[AttemptKey, Sighting], error: Exception | None) -> None:
+            self._polling = False
+            if error is not None:
+                raise error
+            self._take(asked, sightings)
+
+        self._errands.send(LANE, lambda: self._backend.poll(jobs), done)
+
+    def _take(self, asked: list[Attempt], sightings: dict[AttemptKey, Sighting]) -> None:
+        """Of one that was handed over meanwhile this is no news any more."""
         for attempt in asked:
-            attempt.sighting = sightings.get(attempt.key, Sighting(presence=Presence.UNKNOWN))
-        return [attempt for attempt in asked if attempt.sighting.presence is Presence.GONE]
+            if not attempt.submitting:
+                attempt.sighting = sightings.get(attempt.key, Sighting(presence=Presence.UNKNOWN))
+                if attempt.sighting.presence is Presence.GONE:
+                    self._gone.append(attempt)
 
     def _see(self, attempts: list[Attempt], *, with_bytes: bool) -> dict[str, Seen]:
         """As `scan`. The time in which nothing can be seen does not count as an attempt's silence."""
@@ -124,9 +158,10 @@ class Watch:
         now = self._clock()
         by_place = {attempt.place: attempt for attempt in attempts}
         found = self._backend.host.scan(self._root, [_known(a, with_bytes=with_bytes) for a in attempts])
+        pause = max(self._pause, min(self._every, SHARE * (self._clock() - now)))
         for attempt in attempts:
             attempt.drained = with_bytes and not attempt.relaying
-            attempt.look_at = now + max(self._pause, LIVELY_S if now < attempt.fresh_until else QUIET_S)
+            attempt.look_at = now + max(pause, LIVELY_S if now < attempt.fresh_until else QUIET_S)
         for seen in found:
             _note(by_place[seen.directory], seen, now, max(self._pause, LIVELY_S))
         return {seen.directory: seen for seen in found}
@@ -157,7 +192,7 @@ def verdict_on(attempt: Attempt, now: float) -> Verdict:
         presence=attempt.sighting.presence,
         was_running=attempt.claim.state is AttemptState.RUNNING,
     )
-    if found is Verdict.NOT_STARTED and now < attempt.submitted_at + BIRTH_S:
+    if found is Verdict.NOT_STARTED and (attempt.submitting or now < attempt.submitted_at + BIRTH_S):
         return Verdict.PENDING
     return found
 

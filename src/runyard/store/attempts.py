@@ -52,9 +52,28 @@ def get_many(connection: Connection, keys: Iterable[AttemptKey]) -> dict[Attempt
     return {key: row for key, row in found.items() if key in wanted}
 
 
+def alive_runs(connection: Connection, limit: int) -> list[AnyRow]:
+    """Which agent has which run now, oldest first."""
+    query = select(attempts.c.run_id, attempts.c.site, attempts.c.agent).where(attempts.c.state != "ended")
+    return list(connection.execute(query.order_by(attempts.c.run_id).limit(limit)).all())
+
+
 def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
     query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.number)
     return list(connection.execute(query).all())
+
+
+def nodes_of(connection: Connection, run_ids: Iterable[int], site: str, reasons: Iterable[str]) -> list[AnyRow]:
+    """Run, number and node of those runs' attempts at the site that ended for one of these reasons; oldest first."""
+    wanted, found = sorted(run_ids), list[AnyRow]()
+    query = (
+        select(attempts.c.run_id, attempts.c.number, attempts.c.node)
+        .where(attempts.c.site == site, attempts.c.reason.in_(list(reasons)), attempts.c.node.is_not(None))
+        .order_by(attempts.c.run_id, attempts.c.number)
+    )
+    for start in range(0, len(wanted), 500):
+        found += connection.execute(query.where(attempts.c.run_id.in_(wanted[start : start + 500])))
+    return found
 
 
 def numbers(connection: Connection, run_id: int) -> list[tuple[int, str | None]]:

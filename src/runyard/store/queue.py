@@ -33,6 +33,12 @@ _POSITION = (
     select(func.count()).select_from(runs).where(WAITING, runs.c.wanted_site.in_(bindparam("sites", expanding=True)))
 )
 
+_SOME = (
+    select(runs.c.id)
+    .where(WAITING, runs.c.wanted_site.in_(bindparam("sites", expanding=True)))
+    .limit(bindparam("limit"))
+)
+
 
 def lanes(connection: Connection, site: str) -> list[str]:
     return list(connection.execute(_LANES, {"site": site}).scalars())
@@ -49,6 +55,18 @@ def in_use(connection: Connection) -> dict[str, float]:
 
 def waiting(connection: Connection, sites: Sequence[str]) -> int:
     return int(connection.execute(_POSITION, {"sites": list(sites)}).scalar() or 0)
+
+
+def waiting_at_most(connection: Connection, sites: Sequence[str], most: int) -> int:
+    """As `waiting`, without counting further than that."""
+    return len(connection.execute(_SOME, {"sites": list(sites), "limit": most}).all())
+
+
+def next_up(connection: Connection, *, blocked: bool, limit: int) -> Sequence[AnyRow]:
+    """Runs that wait for a slot, or for other runs; the first ones first."""
+    kept = runs.c.blocked > 0 if blocked else runs.c.blocked == 0
+    query = select(runs).where(runs.c.state == "queued", kept).order_by(runs.c.priority.desc(), runs.c.id).limit(limit)
+    return connection.execute(query).all()
 
 
 def past_use(connection: Connection, now: float, half_life: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Rows of runs, their tags, dependencies and events."""
+"""Rows of runs, their tags and events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from runyard.model.states import RunState
 from runyard.store.rows import AnyRow
-from runyard.store.tables import events, parents, run_tags, runs
+from runyard.store.tables import events, run_tags, runs
 
-_INSERT_RUNS, _INSERT_TAGS, _INSERT_PARENTS, _INSERT_EVENTS = map(insert, (runs, run_tags, parents, events))
+_INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
-_CHILDREN = select(parents.c.child_id).where(parents.c.parent_id == bindparam("parent"))
 _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
     runs.c.owner == bindparam("owner"), runs.c.idempotency_key == bindparam("key")
 )
@@ -27,11 +26,6 @@ def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 def insert_tags(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     if rows:
         connection.execute(_INSERT_TAGS, rows)
-
-
-def insert_parents(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(_INSERT_PARENTS, rows)
 
 
 def insert_events(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -70,14 +64,6 @@ def change_many(connection: Connection, changes: Mapping[int, Mapping[str, Any]]
     )
 
 
-def children(connection: Connection, run_id: int) -> list[int]:
-    return list(connection.execute(_CHILDREN, {"parent": run_id}).scalars())
-
-
-def parents_of(connection: Connection, run_id: int) -> list[int]:
-    return list(connection.execute(select(parents.c.parent_id).where(parents.c.child_id == run_id)).scalars())
-
-
 def by_idempotency_key(connection: Connection, owner: str, key: str) -> AnyRow | None:
     return connection.execute(_BY_KEY, {"owner": owner, "key": key}).first()
 
@@ -91,6 +77,7 @@ def list_page(
     site: str | None = None,
     tag: str | None = None,
     name: str | None = None,
+    recipe: str | None = None,
     ids: Sequence[int] = (),
     before: int | None = None,
     limit: int = 50,
@@ -113,6 +100,8 @@ def list_page(
         query = query.join(run_tags, run_tags.c.run_id == runs.c.id).where(run_tags.c.tag == tag)
     if name is not None:
         query = query.where(runs.c.name == name)
+    if recipe is not None:
+        query = query.where(runs.c.recipe == recipe)
     if ids:
         query = query.where(runs.c.id.in_(ids))
     if before is not None:

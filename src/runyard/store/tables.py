@@ -48,7 +48,7 @@ runs = Table(
     Column("priority", Integer, nullable=False),
     Column("wanted_site", Text, nullable=False),  # '' means any
     Column("lane", Text, nullable=False),  # owner/project: what fair share is fair between
-    Column("blocked", Integer, nullable=False),  # runs it still waits for
+    Column("blocked", Integer, nullable=False),  # gates that are shut for it
     Column("cpus", Integer, nullable=False),
     Column("gpus", Integer, nullable=False),
     Column("resources", Text, nullable=False),
@@ -67,6 +67,7 @@ runs = Table(
     Column("cancel_at", Double),
     Column("idempotency_key", Text),
     Column("idempotency_digest", Text),
+    Column("recipe", Text),  # that made it
 )
 WAITING = text("state = 'queued' AND blocked = 0")
 ACTIVE = text("state IN ('starting', 'running')")
@@ -82,6 +83,10 @@ Index(
     "ix_runs_idempotency", runs.c.owner, runs.c.idempotency_key, unique=True,
     sqlite_where=text("idempotency_key IS NOT NULL"), postgresql_where=text("idempotency_key IS NOT NULL"),
 )  # fmt: skip
+Index(
+    "ix_runs_recipe", runs.c.recipe, runs.c.id,
+    sqlite_where=text("recipe IS NOT NULL"), postgresql_where=text("recipe IS NOT NULL"),
+)  # fmt: skip
 
 run_tags = Table(
     "run_tags",
@@ -93,14 +98,27 @@ run_tags = Table(
 )
 Index("ix_run_tags_run", run_tags.c.run_id)
 
-parents = Table(  # the child comes after the parent
+parents = Table(  # what a gate waits for
     "parents",
     metadata,
     Column("parent_id", Id, ForeignKey("runs.id"), nullable=False),
-    Column("child_id", Id, ForeignKey("runs.id"), nullable=False),
-    PrimaryKeyConstraint("parent_id", "child_id", name="pk_parents"),
+    Column("gate_id", Id, nullable=False),
+    Column("kind", Text, nullable=False),
+    PrimaryKeyConstraint("parent_id", "gate_id", name="pk_parents"),
     sqlite_with_rowid=False,
 )
+Index("ix_parents_gate", parents.c.gate_id)
+
+children = Table(  # who is behind a gate
+    "children",
+    metadata,
+    Column("gate_id", Id, nullable=False),
+    Column("child_id", Id, ForeignKey("runs.id"), nullable=False),
+    Column("shut", Integer, nullable=False),  # 1: it waits there
+    PrimaryKeyConstraint("gate_id", "child_id", name="pk_children"),
+    sqlite_with_rowid=False,
+)
+Index("ix_children_child", children.c.child_id)
 
 batches = Table(
     "batches",
@@ -192,7 +210,18 @@ agents = Table(
     Column("free", Text, nullable=False),
     Column("seen_at", Double, nullable=False),
     Column("unreachable", Integer, nullable=False),
+    Column("lease", Double, nullable=False),
     PrimaryKeyConstraint("site", "name", name="pk_agents"),
+)
+
+recipes = Table(
+    "recipes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("config", Text, nullable=False),
+    Column("is_default", Integer, nullable=False),  # 1: the one that is meant when none is named
+    Column("changed_by", Text, nullable=False),
+    Column("changed_at", Double, nullable=False),
 )
 
 tokens = Table(
@@ -201,7 +230,8 @@ tokens = Table(
     Column("id", Id, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
     Column("role", Text, nullable=False),
-    Column("site", Text),
+    Column("site", Text),  # of an agent
+    Column("recipes", Text, nullable=False),  # of a caller, as a list
     Column("digest", Text, nullable=False, unique=True),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
@@ -213,4 +243,48 @@ shares = Table(  # what each lane has used, halved every day
     Column("lane", Text, primary_key=True),
     Column("amount", Double, nullable=False),
     Column("at", Double, nullable=False),
+)
+
+requests = Table(  # of other programs, by messages; the outbox is made of those that are over and not answered
+    "requests",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("queue", Text, nullable=False),  # the intake's name
+    Column("identity", Text, nullable=False),  # by which a message is known when it comes again
+    Column("digest", Text, nullable=False),  # of what it asks for
+    Column("correlation_id", Text),
+    Column("reply_to", Text),  # NULL: nobody waits
+    Column("recipe", Text),
+    Column("first_run", Id),  # its runs have consecutive numbers; NULL: refused
+    Column("run_count", Integer, nullable=False),
+    Column("is_group", Integer, nullable=False),
+    Column("error", Text),  # why it was refused
+    Column("received_at", Double, nullable=False),
+    Column("due_at", Double),  # when its reply was first tried
+    Column("replied_at", Double),
+    Column("tries", Integer, nullable=False),  # of the reply, in vain
+    Column("next_try", Double, nullable=False),
+    Column("trouble", Text),  # why the last try was in vain
+)
+Index("ix_requests_identity", requests.c.queue, requests.c.identity, unique=True)
+UNANSWERED = text("replied_at IS NULL")
+Index("ix_requests_unanswered", requests.c.next_try, sqlite_where=UNANSWERED, postgresql_where=UNANSWERED)
+
+cursors = Table(  # how far each listener has been told of events
+    "cursors",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("position", Id, nullable=False),  # the last event that it has
+    Column("tries", Integer, nullable=False),  # of the next one, in vain
+    Column("failing_since", Double),
+    Column("next_try", Double, nullable=False),
+    Column("trouble", Text),
+)
+
+keys = Table(  # secrets of the yard itself, the same for all its servers
+    "keys",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
 )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.model import spec
-from runyard.model.roles import Caller, Role
-from runyard.store import Store, counters, places
+from runyard.model.roles import NETWORK, Caller, Role
+from runyard.store import Store, counters, places, recipes
 from runyard.store.rows import AnyRow
 
 REMEMBERED = 5.0  # seconds: how long another server's revocation may go unnoticed
@@ -48,33 +50,65 @@ def token_digest(secret: str) -> str:
 
 
 def _caller(row: AnyRow) -> Caller:
-    return Caller(name=row.name, role=Role(row.role), site=row.site)
+    return Caller(name=row.name, role=Role(row.role), site=row.site, recipes=tuple(json.loads(row.recipes)))
 
 
 def ensure_admin(connection: Connection, now: float, name: str, secret: str) -> None:
     """The owner's token file is right, whatever store it meets."""
     if places.token_by_digest(connection, token_digest(secret)) is None:
-        _insert(connection, now, name, Role.ADMIN, None, secret)
+        _insert(connection, now, name=name, role=Role.ADMIN, secret=secret)
 
 
-def create(connection: Connection, now: float, name: str, role: str, site: str | None) -> dict[str, Any]:
+def create(
+    connection: Connection, now: float, name: str, role: str, site: str | None, wanted: Sequence[str] = ()
+) -> dict[str, Any]:
     """A new token. Its secret is shown this once: the store keeps only the digest."""
-    spec.name_text(name, "name")
+    _check_name(name)
     if role not in list(Role):
         raise errors.InvalidInput(f"role: {role!r} is not known", f"known: {', '.join(Role)}")
+    _check_site(connection, role, site)
+    _check_recipes(connection, role, wanted)
+    secret = "ry_" + secrets.token_urlsafe(32)
+    token_id = _insert(connection, now, name=name, role=Role(role), secret=secret, site=site, wanted=wanted)
+    return {"id": token_id, "name": name, "role": role, "site": site, "recipes": list(wanted), "secret": secret}
+
+
+def _check_name(name: str) -> None:
+    spec.name_text(name, "name")
+    if name == NETWORK:
+        raise errors.InvalidInput(f"name: {NETWORK!r} is who asks without a token", "choose another name")
+
+
+def _check_site(connection: Connection, role: str, site: str | None) -> None:
     if (role == Role.AGENT) != (site is not None):
         raise errors.InvalidInput("site: an agent's token names its site, and no other token does")
     if site is not None and places.site(connection, site) is None:
         fix = f"add it first: `runyard site add {site} --kind local --served-by agent`"
         raise errors.InvalidInput(f"site: there is no site {site!r}", fix)
-    secret = "ry_" + secrets.token_urlsafe(32)
-    token_id = _insert(connection, now, name, Role(role), site, secret)
-    return {"id": token_id, "name": name, "role": role, "site": site, "secret": secret}
 
 
-def _insert(connection: Connection, now: float, name: str, role: Role, site: str | None, secret: str) -> int:
+def _check_recipes(connection: Connection, role: str, wanted: Sequence[str]) -> None:
+    if wanted and role != Role.CALLER:
+        raise errors.InvalidInput("recipes: only a caller's token names recipes", "a member may call all of them")
+    for name in wanted:
+        if recipes.get(connection, name) is None:
+            fix = f"add it first: `runyard recipe add {name} -f recipe.yaml`"
+            raise errors.InvalidInput(f"recipes: there is no recipe {name!r}", fix)
+
+
+def _insert(
+    connection: Connection,
+    now: float,
+    *,
+    name: str,
+    role: Role,
+    secret: str,
+    site: str | None = None,
+    wanted: Sequence[str] = (),
+) -> int:
     token_id = counters.take(connection, "tokens")
     places.insert_token(
-        connection, id=token_id, name=name, role=role, site=site, digest=token_digest(secret), created_at=now
-    )
+        connection, id=token_id, name=name, role=role, site=site, recipes=json.dumps(list(wanted)),
+        digest=token_digest(secret), created_at=now,
+    )  # fmt: skip
     return token_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 
 from runyard.model import template
 from runyard.model.resources import Capacity, Resources
-from runyard.model.states import AttemptState, RunState
+from runyard.model.states import AttemptState, Reason, RunState
 from runyard.model.wire import AttemptKey, Claim, StopOrder, SyncRequest
 from runyard.store import attempts, counters, queue, runs
 from runyard.store.rows import AnyRow
@@ -20,6 +21,8 @@ from runyard.yard.placement import Head
 from runyard.yard.settle import HALF_LIFE
 
 SPARE_HEADS = 16  # how far behind the front of a lane a smaller run is looked for
+NODES_FAULT = (Reason.NODE_LOST, Reason.LOST, Reason.LAUNCH)  # endings after which a retry avoids the node
+MOST_AVOIDED = 3  # nodes, the latest ones: when everything fails everywhere, the nodes are not to blame
 
 
 def claim(
@@ -37,10 +40,29 @@ def claim(
         heads, _usage(connection, now), request.free, total, now=now, ahead=request.ahead, room=request.room
     )
     specs = {row.id: json.loads(row.spec) for row in runs.get_many(connection, [head.id for head in chosen])}
+    avoid = _bad_nodes(connection, site.name, [(head.id, head.attempt + 1, head.resources) for head in chosen])
+
+    def alike(head: Head) -> tuple[Any, ...]:
+        spec = specs[head.id]
+        return head.resources, spec.get("options"), spec.get("checkpoint"), avoid.get(head.id)
+
     claims: list[Claim] = []
-    for _, group in groupby(chosen, key=lambda head: (head.resources, specs[head.id].get("options"))):
-        claims += _batch(connection, now, agent, list(group), specs, prefix)
+    for _, group in groupby(chosen, key=alike):
+        claims += _batch(connection, now, agent, list(group), specs, avoid, prefix)
     return claims, len(heads) > len(chosen)
+
+
+def _bad_nodes(
+    connection: Connection, site: str, wanted: Iterable[tuple[int, int, Resources]]
+) -> dict[int, tuple[str, ...]]:
+    """Nodes of the site that failed these runs before these attempts. Of several nodes nobody knows which it was."""
+    before = {run_id: number for run_id, number, resources in wanted if number > 1 and resources.nodes == 1}
+    found: dict[int, list[str]] = {}
+    for row in attempts.nodes_of(connection, before, site, NODES_FAULT):
+        if row.number < before[row.run_id]:
+            nodes = found.setdefault(row.run_id, [])
+            nodes[:] = [*(node for node in nodes if node != row.node), row.node]
+    return {run_id: tuple(nodes[-MOST_AVOIDED:]) for run_id, nodes in found.items()}
 
 
 def _most(request: SyncRequest) -> int:
@@ -69,9 +91,10 @@ def _batch(
     agent: AnyRow,
     heads: Sequence[Head],
     specs: Mapping[int, dict[str, Any]],
+    avoid: Mapping[int, tuple[str, ...]],
     prefix: str,
 ) -> list[Claim]:
-    """Attempts that are alike for a scheduler: the same resources, the same options."""
+    """Attempts that are alike for a scheduler: resources, options, warning, nodes to avoid."""
     batch_id = counters.take(connection, "batches")
     name, resources = f"{prefix}-{batch_id}", heads[0].resources
     attempts.insert_batch(
@@ -87,9 +110,12 @@ def _batch(
     )  # fmt: skip
     _start_runs(connection, now, agent, heads)
     return [
-        make_claim(AttemptKey(run=head.id, attempt=head.attempt + 1), name, position, specs[head.id], resources)
+        Claim(
+            key=AttemptKey(run=head.id, attempt=head.attempt + 1), batch=name, position=position, spec=specs[head.id],
+            argv=_argv(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()),
+        )
         for position, head in enumerate(heads, 1)
-    ]
+    ]  # fmt: skip
 
 
 def _start_runs(connection: Connection, now: float, agent: AnyRow, heads: Sequence[Head]) -> None:
@@ -103,27 +129,23 @@ def _start_runs(connection: Connection, now: float, agent: AnyRow, heads: Sequen
     )  # fmt: skip
 
 
-def make_claim(
-    key: AttemptKey,
-    batch: str,
-    position: int,
-    spec: dict[str, Any],
-    resources: Resources,
-    state: AttemptState = AttemptState.CLAIMED,
-) -> Claim:
-    argv = template.fill_command(spec["command"], spec.get("params", {}))
-    return Claim(key=key, batch=batch, position=position, spec=spec, argv=argv, resources=resources, state=state)
+def _argv(spec: Mapping[str, Any]) -> list[str]:
+    return template.fill_command(spec["command"], spec.get("params", {}))
 
 
 def owned(connection: Connection, site: str, agent: str) -> list[Claim]:
-    """What an agent had before it was restarted."""
-    return [_claim_of(row) for row in attempts.alive(connection, site, agent)]
+    """What an agent had before it was restarted, in the words of the first time."""
+    claims = [_claim_of(row) for row in attempts.alive(connection, site, agent)]
+    avoid = _bad_nodes(connection, site, [(claim.key.run, claim.key.attempt, claim.resources) for claim in claims])
+    return [dataclasses.replace(claim, avoid=avoid.get(claim.key.run, ())) for claim in claims]
 
 
 def _claim_of(row: AnyRow) -> Claim:
     spec = json.loads(row.spec)
-    key, resources = AttemptKey(run=row.run_id, attempt=row.number), Resources(**spec.get("resources", {}))
-    return make_claim(key, row.batch, row.position, spec, resources, AttemptState(row.state))
+    return Claim(
+        key=AttemptKey(run=row.run_id, attempt=row.number), batch=row.batch, position=row.position, spec=spec,
+        argv=_argv(spec), resources=Resources(**spec.get("resources", {})), state=AttemptState(row.state),
+    )  # fmt: skip
 
 
 def stop_orders(connection: Connection, site: str, agent: str) -> list[StopOrder]:

@@ -122,7 +122,7 @@ def _register(connection: Connection, now: float, caller: Caller, hello: Hello) 
     total = json.dumps(hello.total.to_json())
     facts = {
         "node": hello.node, "boot_id": hello.boot_id, "version": hello.version, "total": total, "free": total,
-        "seen_at": now, "unreachable": 0,
+        "seen_at": now, "unreachable": 0, "lease": hello.lease,
     }  # fmt: skip
     row = places.agent(connection, hello.site, hello.agent)
     if row is None:

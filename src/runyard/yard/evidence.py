@@ -7,6 +7,7 @@
 | record: timeout, oom, launch, staging, disk| failed: that                        |
 | record: stopped, on the yard's wish        | cancelled: user                     |
 | record: stopped, by somebody else          | cancelled: external                 |
+| record: stopped, given up by its scheduler | failed: lost                        |
 | the scheduler: preempted, node_lost,       | failed: that                        |
 |   rejected, error, timeout, oom, launch    |                                     |
 | the scheduler: external                    | cancelled: external                 |
@@ -66,14 +67,24 @@ def _exit(record: Mapping[str, Any]) -> _Verdict:
 
 
 def _stopped(record: Mapping[str, Any]) -> _Verdict:
+    if record.get("stop_reason") == Reason.LOST:
+        return RunState.FAILED, Reason.LOST, f"given up by its scheduler{_after(record)}"
     if record.get("stop_reason") == Reason.EXTERNAL:
-        return RunState.CANCELLED, Reason.EXTERNAL, "stopped from outside runyard"
-    return RunState.CANCELLED, Reason.USER, ""
+        return _external(record)
+    return RunState.CANCELLED, Reason.USER, record.get("message") or f"stopped{_after(record)}"
+
+
+def _external(record: Mapping[str, Any]) -> _Verdict:
+    told = record.get("message") or f"stopped from outside runyard{_after(record)}"
+    return RunState.CANCELLED, Reason.EXTERNAL, told
+
+
+def _after(record: Mapping[str, Any]) -> str:
+    return f" after {units.show_duration(record['wall_time'])}" if record.get("wall_time") is not None else ""
 
 
 def _timeout(record: Mapping[str, Any]) -> _Verdict:
-    wall = units.show_duration(record.get("wall_time"))
-    return RunState.FAILED, Reason.TIMEOUT, record.get("message") or f"reached its time limit after {wall}"
+    return RunState.FAILED, Reason.TIMEOUT, record.get("message") or f"reached its time limit{_after(record)}"
 
 
 def _failed(reason: Reason) -> Any:
@@ -92,7 +103,7 @@ _BY_ENDING: dict[str, Any] = {
     "preempted": _failed(Reason.PREEMPTED),
     "node_lost": _failed(Reason.NODE_LOST),
     "rejected": _failed(Reason.REJECTED),
-    "external": lambda record: (RunState.CANCELLED, Reason.EXTERNAL, record.get("message") or ""),
+    "external": _external,
 }
 ENDINGS = frozenset(_BY_ENDING)
 

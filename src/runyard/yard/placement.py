@@ -38,7 +38,7 @@ class Usage:
         return (-head.priority, *owners, self._now[head.lane], self._past[head.lane], head.id)
 
     def add(self, head: Head) -> None:
-        weight = head.resources.cpus + GPU_WEIGHT * head.resources.gpus
+        weight = head.resources.nodes * (head.resources.cpus + GPU_WEIGHT * head.resources.gpus)
         self._now[head.lane] += weight
         self._owner_now[_owner(head.lane)] += weight
 

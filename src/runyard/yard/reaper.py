@@ -8,7 +8,7 @@ from runyard.model import units
 from runyard.model.states import Reason, RunState
 from runyard.store import attempts, places, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import settle
+from runyard.yard import settle, views
 from runyard.yard.evidence import Ending
 
 
@@ -17,7 +17,7 @@ def reap(connection: Connection, now: float, lease: float, lost_after: float) ->
     moved: list[int] = []
     for agent in places.all_agents(connection):
         silence = now - agent.seen_at
-        if silence > lease and not agent.unreachable:
+        if views.is_silent(agent, now, lease) and not agent.unreachable:
             _mark(connection, agent, now)
         if silence > lost_after:
             moved += _give_up(connection, now, agent, silence)

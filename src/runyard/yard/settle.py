@@ -12,11 +12,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard.model.spec import Retry
-from runyard.model.states import FINAL, AttemptState, Reason, RunState, attempt_advances, check_run_move
+from runyard.model.states import AttemptState, Reason, RunState, attempt_advances, check_run_move
 from runyard.model.wire import AttemptKey, Report, StopOrder
-from runyard.store import attempts, runs
+from runyard.store import attempts, gates, runs
+from runyard.store.gates import Kind
 from runyard.store.rows import AnyRow
-from runyard.yard import evidence, submit
+from runyard.yard import dependencies, evidence
 from runyard.yard.evidence import Ending
 from runyard.yard.placement import GPU_WEIGHT
 
@@ -68,7 +69,8 @@ def decide(connection: Connection, now: float, site: str, agent: str, case: Case
 def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -> Verdict:
     if not attempt_advances(AttemptState(row.state), report.state):
         if report.detail is not None and report.detail != row.detail:
-            attempts.change(connection, row.run_id, row.number, detail=report.detail)
+            native_id = report.native_id or row.native_id
+            attempts.change(connection, row.run_id, row.number, detail=report.detail, native_id=native_id)
             runs.change(connection, row.run_id, detail=report.detail)
         return Verdict()
     granted = json.dumps(report.granted) if report.granted else row.granted
@@ -131,10 +133,11 @@ def end_attempt(
     granted = json.dumps(report.granted) if report and report.granted else row.granted
     node = (report.node if report else None) or row.node
     started_at = (report.started_at if report else None) or row.started_at
+    native_id = (report.native_id if report else None) or row.native_id
     attempts.change(
         connection, row.run_id, row.number, state=AttemptState.ENDED, outcome=ending.state, reason=ending.reason,
         detail=ending.detail, exit_code=ending.exit_code, signal=ending.signal, node=node, granted=granted,
-        record=record, started_at=started_at, ended_at=now,
+        record=record, native_id=native_id, started_at=started_at, ended_at=now,
     )  # fmt: skip
     facts = {"node": node, "granted": granted, "record": record, "started_at": started_at}
     next_step = _next_step(run, row, ending, report) if proven else None
@@ -198,40 +201,26 @@ def finish_run(
 
 def _tell_children(connection: Connection, now: float, parent: AnyRow, state: RunState) -> list[int]:
     moved: list[int] = []
-    for child_id in runs.children(connection, parent.id):
-        child = runs.get(connection, child_id)  # anew: the end of one child may have changed another
-        if child is None or child.state != RunState.QUEUED or child.blocked == 0:
-            continue
-        if state == RunState.SUCCEEDED or submit.may_fail(child, parent.id):
-            _let_pass(connection, child, parent)
+    for gate in gates.behind(connection, parent.id):
+        if gate.kind == Kind.TURN and parent.blocked:
+            dependencies.leave_turn(connection, gate.gate_id, parent.id)
+        if state == RunState.SUCCEEDED or gate.kind != Kind.OK:
+            dependencies.review(connection, gate.gate_id)
         else:
-            detail = submit.dependency_detail(parent.id, state)
-            ending = Ending(state=RunState.FAILED, reason=Reason.DEPENDENCY, detail=detail)
-            moved += finish_run(connection, now, child, ending, child.attempt)
+            moved += _fail_children(connection, now, gate.gate_id, dependencies.no_more(parent.id, state))
     return moved
 
 
-def _let_pass(connection: Connection, child: AnyRow, parent: AnyRow) -> None:
-    """One run less is before it."""
-    place = _place_in_turn(connection, child, parent) if parent.blocked else None
-    if place is None:
-        _unblock(connection, child)
-    else:
-        runs.insert_parents(connection, [{"parent_id": place, "child_id": child.id}])
-
-
-def _place_in_turn(connection: Connection, child: AnyRow, parent: AnyRow) -> int | None:
-    """A task of an array that ended without having had its turn leaves to its child what it waited for itself."""
-    turns = submit.turns_before(child)
-    if parent.id not in turns:
-        return None
-    states = runs.states(connection, [run_id for run_id in runs.parents_of(connection, parent.id) if run_id in turns])
-    return max((run_id for run_id, state in states.items() if RunState(state) not in FINAL), default=None)
-
-
-def _unblock(connection: Connection, child: AnyRow) -> None:
-    left = child.blocked - 1
-    runs.change(connection, child.id, blocked=left, detail=f"waits for {left} more runs" if left else None)
+def _fail_children(connection: Connection, now: float, gate_id: int, detail: str) -> list[int]:
+    """What the gate waited for will never be: neither will those behind it."""
+    ending = Ending(state=RunState.FAILED, reason=Reason.DEPENDENCY, detail=detail)
+    moved: list[int] = []
+    for child_id in gates.waiting(connection, gate_id):
+        child = runs.get(connection, child_id)  # anew: the end of one child may have changed another
+        if child is not None and child.state == RunState.QUEUED:
+            moved += finish_run(connection, now, child, ending, child.attempt)
+    gates.forget(connection, gate_id)
+    return moved
 
 
 def add_event(connection: Connection, now: float, run_id: int, attempt: int, kind: str, message: str) -> None:

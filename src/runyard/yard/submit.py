@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
 
 from runyard import errors
+from runyard.blobs import Blobs
 from runyard.model import fields
 from runyard.model.resources import Capacity, Resources
 from runyard.model.spec import RunSpec
-from runyard.model.states import FINAL, Reason, RunState
-from runyard.store import counters, places, runs
+from runyard.model.states import Reason, RunState
+from runyard.store import counters, gates, places, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import placement
+from runyard.yard.dependencies import Outlook, Plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,14 +28,35 @@ class Submitted:
     created: bool  # False: this idempotency key was seen before, and nothing new was stored
 
 
-def submit(connection: Connection, now: float, owner: str, specs: Sequence[RunSpec]) -> list[Submitted]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """Who hands in, and by which recipe if by one."""
+
+    owner: str
+    recipe: str | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)  # of requests as they were sent, by idempotency key
+
+    def digest(self, spec: RunSpec) -> str:
+        """Of what was asked, not of where it was asked from."""
+        known = self.digests.get(spec.idempotency_key or "")
+        return known or hashlib.sha256(json.dumps(_asked(spec), sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> str:
+        return f"submitted by {self.owner}" + (f" as recipe {self.recipe}" if self.recipe else "")
+
+
+def _asked(spec: RunSpec) -> dict[str, Any]:
+    return {name: value for name, value in spec.to_json().items() if name not in ("idempotency_key", "origin")}
+
+
+def submit(connection: Connection, now: float, source: Source, specs: Sequence[RunSpec]) -> list[Submitted]:
     known = _Known(connection)
     for index, spec in enumerate(specs):
-        with _numbered(index if len(specs) > 1 else None):
+        with numbered(index if len(specs) > 1 else None):
             known.check(spec)
-    results, fresh = _split_repeated(connection, owner, specs)
+    results, fresh = _split_repeated(connection, source, specs)
     if fresh:
-        _insert(connection, now, owner, fresh, known)
+        _insert(connection, now, source, fresh, known)
     return results
 
 
@@ -42,7 +65,21 @@ def check(connection: Connection, spec: RunSpec) -> list[str]:
     return _Known(connection).check(spec)
 
 
-class _numbered:
+def check_inputs(blobs: Blobs, specs: Sequence[RunSpec]) -> None:
+    """Nothing waits for a file that nobody has brought. Blobs are never taken away, so once is enough."""
+    known: set[str] = set()
+    for index, spec in enumerate(specs):
+        with numbered(index if len(specs) > 1 else None):
+            for asked in spec.inputs:
+                if asked.digest not in known and not blobs.has(asked.digest):
+                    raise errors.InvalidInput(
+                        f"inputs: the yard has no file {asked.digest} for {asked.to!r}",
+                        f"upload it first: PUT /api/v1/blobs/{asked.digest}",
+                    )
+                known.add(asked.digest)
+
+
+class numbered:
     """Names the spec of a list that an error is about."""
 
     def __init__(self, index: int | None) -> None:
@@ -65,6 +102,7 @@ class _Known:
         self._sites, self._capacities = landscape.sites, landscape.capacities
         self._fits: dict[tuple[str | None, Resources], list[str]] = {}
         self.parents: dict[int, AnyRow] = {}
+        self._loaded: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
     def check(self, spec: RunSpec) -> list[str]:
         seen = (spec.site, spec.resources)
@@ -72,7 +110,9 @@ class _Known:
             candidates = self._candidates(spec.site)
             self._check_fits(spec, candidates)
             self._fits[seen] = candidates
-        self._load_parents(spec.after + spec.after_any)
+        if (spec.after, spec.after_any) not in self._loaded:
+            self._load_parents(spec.after + spec.after_any)
+            self._loaded.add((spec.after, spec.after_any))
         return self._fits[seen]
 
     def _candidates(self, site: str | None) -> list[str]:
@@ -107,7 +147,7 @@ class _Known:
 
 
 def _split_repeated(
-    connection: Connection, owner: str, specs: Sequence[RunSpec]
+    connection: Connection, source: Source, specs: Sequence[RunSpec]
 ) -> tuple[list[Submitted], list[tuple[int, RunSpec]]]:
     """Ids for all specs, and those that are new."""
     results: list[Submitted] = []
@@ -115,13 +155,13 @@ def _split_repeated(
     seen: dict[str, tuple[int, str]] = {}
     ids = _fresh_ids(connection, specs)
     for spec in specs:
-        first = _first_with_key(connection, owner, spec, seen)
+        first = _first_with_key(connection, source, spec, seen)
         run_id = next(ids) if first is None else first
         results.append(Submitted(id=run_id, created=first is None))
         if first is None:
             fresh.append((run_id, spec))
             if spec.idempotency_key:
-                seen[spec.idempotency_key] = (run_id, spec_digest(spec))
+                seen[spec.idempotency_key] = (run_id, source.digest(spec))
     return results, fresh
 
 
@@ -134,113 +174,65 @@ def _fresh_ids(connection: Connection, specs: Sequence[RunSpec]) -> Iterator[int
 
 
 def _first_with_key(
-    connection: Connection, owner: str, spec: RunSpec, seen: Mapping[str, tuple[int, str]]
+    connection: Connection, source: Source, spec: RunSpec, seen: Mapping[str, tuple[int, str]]
 ) -> int | None:
     key = spec.idempotency_key
     if key is None:
         return None
     first = seen.get(key)
     if first is None:
-        row = runs.by_idempotency_key(connection, owner, key)
+        row = runs.by_idempotency_key(connection, source.owner, key)
         if row is None:
             return None
         first = (row.id, row.idempotency_digest)
-    if first[1] != spec_digest(spec):
+    if first[1] != source.digest(spec):
         raise errors.Conflict(
             f"idempotency_key {key!r} was used for run {first[0]} with another body", "use a new key for a new run"
         )
     return first[0]
 
 
-def spec_digest(spec: RunSpec) -> str:
-    """Of what was asked, not of where it was asked from."""
-    asked = {name: value for name, value in spec.to_json().items() if name not in ("idempotency_key", "origin")}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-def _insert(connection: Connection, now: float, owner: str, fresh: list[tuple[int, RunSpec]], known: _Known) -> None:
-    together = {run_id for run_id, _ in fresh}
-    fresh = [(run_id, _in_turn(run_id, spec, together)) for run_id, spec in fresh]
-    rows = [_row(now, owner, run_id, spec, known.parents) for run_id, spec in fresh]
+def _insert(
+    connection: Connection, now: float, source: Source, fresh: list[tuple[int, RunSpec]], known: _Known
+) -> None:
+    plan = Plan({run_id for run_id, _ in fresh}, known.parents)
+    rows = [_row(now, source, run_id, spec, plan.add(run_id, spec)) for run_id, spec in fresh]
     runs.insert_runs(connection, rows)
+    gates.add(connection, plan.gates())
     runs.insert_tags(connection, [{"run_id": run_id, "tag": tag} for run_id, spec in fresh for tag in spec.tags])
-    runs.insert_parents(
-        connection,
-        [
-            {"parent_id": parent, "child_id": run_id}
-            for run_id, spec in fresh
-            for parent in dict.fromkeys(spec.after + spec.after_any)
-        ],
-    )
-    runs.insert_events(connection, [_event(now, owner, row) for row in rows])
+    runs.insert_events(connection, [_event(now, source, row) for row in rows])
 
 
-def _in_turn(run_id: int, spec: RunSpec, together: set[int]) -> RunSpec:
-    """Where only `limit` tasks of an array may run together, each comes after the one that many places before it."""
-    array = spec.array
-    if array is None or array.limit is None or array.offset < array.limit or run_id - array.limit not in together:
-        return spec
-    return spec.evolve(after_any=(*spec.after_any, run_id - array.limit))
-
-
-def turns_before(run: AnyRow) -> range:
-    """The runs of its array that must have ended before this one has its turn, the nearest first."""
-    array = json.loads(run.spec).get("array") or {}
-    limit = array.get("limit")
-    return range(run.id - limit, run.id - array["offset"] - 1, -limit) if limit else range(0)
-
-
-def may_fail(run: AnyRow, parent: int) -> bool:
-    """Whether the run begins also when that one did not succeed."""
-    return parent in json.loads(run.spec).get("after_any", ()) or parent in turns_before(run)
-
-
-def _event(now: float, owner: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    message = row["detail"] if row["state"] == RunState.FAILED else f"submitted by {owner}"
+def _event(now: float, source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
+    message = row["detail"] if row["state"] == RunState.FAILED else source.describe()
     kind = "failed" if row["state"] == RunState.FAILED else "submitted"
     return {"run_id": row["id"], "attempt": 0, "at": now, "kind": kind, "message": message}
 
 
-def _row(now: float, owner: str, run_id: int, spec: RunSpec, parents: Mapping[int, AnyRow]) -> dict[str, Any]:
-    open_parents = [parent for parent in dict.fromkeys(spec.after + spec.after_any) if _is_open(parents.get(parent))]
-    bad = [parent for parent in spec.after if parents[parent].state in (RunState.FAILED, RunState.CANCELLED)]
+def _row(now: float, source: Source, run_id: int, spec: RunSpec, outlook: Outlook) -> dict[str, Any]:
     return {
         "id": run_id,
-        "owner": owner,
+        "owner": source.owner,
         "project": spec.project,
         "name": spec.name,
-        "state": RunState.FAILED if bad else RunState.QUEUED,
-        "reason": Reason.DEPENDENCY if bad else None,
-        "detail": dependency_detail(bad[0], parents[bad[0]].state) if bad else waits_for(open_parents),
+        "state": RunState.FAILED if outlook.hopeless else RunState.QUEUED,
+        "reason": Reason.DEPENDENCY if outlook.hopeless else None,
+        "detail": outlook.detail,
         "exit_code": None,
         "priority": spec.priority,
         "wanted_site": spec.site or "",
-        "lane": f"{owner}/{spec.project}",
-        "blocked": len(open_parents),
-        "cpus": spec.resources.cpus,
-        "gpus": spec.resources.gpus,
+        "lane": f"{source.owner}/{spec.project}",
+        "blocked": outlook.blocked,
+        "cpus": spec.resources.cpus * spec.resources.nodes,
+        "gpus": spec.resources.gpus * spec.resources.nodes,
         "resources": json.dumps(spec.resources.to_json(), sort_keys=True),
         "spec": json.dumps(spec.to_json()),
         "attempt": 0,
         "failures": 0,
         "created_at": now,
         "queued_at": now,
-        "ended_at": now if bad else None,
+        "ended_at": now if outlook.hopeless else None,
         "idempotency_key": spec.idempotency_key,
-        "idempotency_digest": spec_digest(spec) if spec.idempotency_key else None,
+        "idempotency_digest": source.digest(spec) if spec.idempotency_key else None,
+        "recipe": source.recipe,
     }
-
-
-def _is_open(parent: AnyRow | None) -> bool:
-    """One that is not known yet is submitted in the same call."""
-    return parent is None or RunState(parent.state) not in FINAL
-
-
-def waits_for(parents: Sequence[int]) -> str | None:
-    if not parents:
-        return None
-    return f"waits for run {parents[0]}" + (f" and {len(parents) - 1} more" if len(parents) > 1 else "")
-
-
-def dependency_detail(parent: int, state: str) -> str:
-    return f"run {parent}, which it comes after, {'was cancelled' if state == RunState.CANCELLED else 'failed'}"

@@ -19,6 +19,7 @@ class RunFilter:
     site: str | None = None
     tag: str | None = None
     name: str | None = None
+    recipe: str | None = None
     ids: tuple[int, ...] = ()
     before: int | None = None
     limit: int = 50
@@ -50,6 +51,7 @@ def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
         "tags": tags,
         "command": spec["command"],
         "array": spec.get("array"),
+        "recipe": row.recipe,
         "resources": json.loads(row.resources),
         "granted": json.loads(row.granted) if row.granted else None,
         "created_at": iso(row.created_at),
@@ -59,6 +61,23 @@ def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
         "peak_memory": record.get("peak_memory"),
         "cpu_time": record.get("cpu_time"),
         "wall_time": record.get("wall_time"),
+    }
+
+
+def request_view(row: AnyRow) -> dict[str, Any]:
+    """A run as the program that asked for it sees it: its parameters and its fate, nothing of the recipe's inside."""
+    return {
+        "id": row.id,
+        "recipe": row.recipe,
+        "owner": row.owner,
+        "state": row.state,
+        "reason": row.reason,
+        "detail": row.detail,
+        "exit_code": row.exit_code,
+        "params": json.loads(row.spec).get("params", {}),
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
     }
 
 
@@ -96,6 +115,11 @@ def output_view(row: AnyRow) -> dict[str, Any]:
     return {"path": row.path, "size": row.size, "digest": row.digest, "mode": row.mode, "attempt": row.attempt}
 
 
+def is_silent(agent: AnyRow, now: float, lease: float) -> bool:
+    """For longer than the yard's lease, and than the agent's own."""
+    return bool(now - agent.seen_at > max(lease, agent.lease))
+
+
 def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
     return {
         "site": row.site,
@@ -103,7 +127,7 @@ def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
         "node": row.node,
         "version": row.version,
         "incarnation": row.incarnation,
-        "state": "unreachable" if now - row.seen_at > lease else "alive",
+        "state": "unreachable" if is_silent(row, now, lease) else "alive",
         "total": json.loads(row.total),
         "free": json.loads(row.free),
         "seen_at": iso(row.seen_at),
@@ -111,4 +135,11 @@ def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
 
 
 def token_view(row: AnyRow) -> dict[str, Any]:
-    return {"id": row.id, "name": row.name, "role": row.role, "site": row.site, "created_at": iso(row.created_at)}
+    return {
+        "id": row.id,
+        "name": row.name,
+        "role": row.role,
+        "site": row.site,
+        "recipes": json.loads(row.recipes),
+        "created_at": iso(row.created_at),
+    }

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from runyard import errors
 from runyard.model.roles import Caller
 from runyard.model.states import FINAL, Reason, RunState
-from runyard.store import runs
+from runyard.store import gates, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import settle, submit
+from runyard.yard import dependencies, settle
 from runyard.yard.evidence import Ending
 
 Outcome = dict[int, AnyRow | errors.RunyardError]
@@ -67,24 +67,18 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> No
     """Back to the queue: the same run, another attempt."""
     if RunState(run.state) not in FINAL:
         raise errors.Conflict(f"run {run.id} is {run.state}", f"cancel it first with `runyard cancel {run.id}`")
-    parents = runs.get_many(connection, runs.parents_of(connection, run.id))
-    waiting = [parent.id for parent in parents if RunState(parent.state) not in FINAL]
-    for parent in parents:
-        if parent.state in (RunState.FAILED, RunState.CANCELLED) and not submit.may_fail(run, parent.id):
-            raise errors.Conflict(
-                submit.dependency_detail(parent.id, parent.state), f"retry that one first: `runyard retry {parent.id}`"
-            )
+    obstacles = gates.obstacles(connection, run.id)
+    bad = dependencies.hopeless(obstacles)
+    if bad is not None:
+        told = dependencies.no_more(bad.parent_id, bad.state)
+        raise errors.Conflict(told, f"retry that one first: `runyard retry {bad.parent_id}`")
+    ahead = dependencies.still_open(obstacles)
+    shut = {row.gate_id for row in ahead}
+    gates.shut_for(connection, run.id, shut)
     runs.change(
-        connection, run.id, state=RunState.QUEUED, reason=None, detail=submit.waits_for(waiting), exit_code=None,
-        blocked=len(waiting), failures=0, queued_at=now, started_at=None, ended_at=None, cancel_by=None,
+        connection, run.id, state=RunState.QUEUED, reason=None, detail=dependencies.waits_for_all(ahead),
+        exit_code=None, blocked=len(shut), failures=0, queued_at=now, started_at=None, ended_at=None, cancel_by=None,
         cancel_at=None, record=None, granted=None, node=None,
     )  # fmt: skip
-    _wait_again(connection, run)
+    dependencies.wait_again(connection, run.id)
     settle.add_event(connection, now, run.id, run.attempt, "retried", f"{caller.name} asked to try it again")
-
-
-def _wait_again(connection: Connection, run: AnyRow) -> None:
-    """Runs that come after this one and have not had all their turns wait for it once more."""
-    for child in runs.get_many(connection, runs.children(connection, run.id)):
-        if child.state == RunState.QUEUED and child.blocked:
-            runs.change(connection, child.id, blocked=child.blocked + 1)

@@ -25,11 +25,15 @@ from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings
-from runyard.store import Store, attempts, counters, open_store, places, queue, runs
+from runyard.store import Store, attempts, counters, gates, open_store, places, queue, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import access, dispatch, reaper, sites, submit, views, wishes
+from runyard.yard import access, demand, dispatch, reaper, sites, submit, views, wishes, workload
+from runyard.yard.links import Links
 from runyard.yard.logs import LogView
-from runyard.yard.submit import Submitted
+from runyard.yard.outbox import Outbox
+from runyard.yard.recipes import Params, Recipes, Requested
+from runyard.yard.requests import Requests
+from runyard.yard.submit import Source, Submitted
 from runyard.yard.views import RunFilter
 
 SITES_CHANGED = "sites"  # the hint for whoever serves sites from this process
@@ -44,6 +48,10 @@ class Yard:
         self.hints = Hints()
         self.blobs = Blobs(settings.home / "blobs")
         self.files = AttemptFiles(settings.home / "logs")
+        self.recipes = Recipes(store, self.hints)
+        self.requests = Requests(store, self.hints, self.recipes)
+        self.links = Links(store, settings)
+        self.outbox = Outbox(store, self.hints, self.blobs, self.recipes, self.links)
         self._access = access.Access(store)
         self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
         self._counts: dict[str, int] = {}
@@ -71,13 +79,22 @@ class Yard:
     # --- people -------------------------------------------------------------------------------------------------
 
     def submit(self, caller: Caller, specs: Sequence[RunSpec]) -> Future[list[Submitted]]:
+        submit.check_inputs(self.blobs, specs)
+
         def work(connection: Connection) -> list[Submitted]:
-            return submit.submit(connection, self.store.now(), caller.name, specs)
+            return submit.submit(connection, self.store.now(), Source(owner=caller.name), specs)
 
         return self.store.write(work, lambda _: self.hints.ring_all("site:"))
 
+    def request(
+        self, caller: Caller, recipe: str | None, bodies: Sequence[Params], *, idempotency_key: str | None = None
+    ) -> Future[Requested]:
+        """Runs of a recipe (None: the default one), one for each body; see `Recipes.request`."""
+        return self.recipes.request(caller, recipe, bodies, idempotency_key=idempotency_key)
+
     def plan(self, caller: Caller, spec: RunSpec) -> dict[str, Any]:
         """What `submit` would do, checked the same way; nothing is stored."""
+        submit.check_inputs(self.blobs, [spec])
         with self.store.read() as connection:
             candidates = submit.check(connection, spec)
             waiting = queue.waiting(connection, ["", *candidates])
@@ -96,7 +113,8 @@ class Yard:
         with self.store.read() as connection:
             rows = runs.list_page(
                 connection, states=wanted.states, projects=wanted.projects, owner=wanted.owner, site=wanted.site,
-                tag=wanted.tag, name=wanted.name, ids=wanted.ids, before=wanted.before, limit=wanted.limit,
+                tag=wanted.tag, name=wanted.name, recipe=wanted.recipe, ids=wanted.ids, before=wanted.before,
+                limit=wanted.limit,
             )  # fmt: skip
             tags = runs.tags_of(connection, [row.id for row in rows])
         return [views.run_view(row, tags.get(row.id, [])) for row in rows]
@@ -106,7 +124,7 @@ class Yard:
             row = _run(connection, run_id)
             tags = runs.tags_of(connection, [run_id])
             tries = attempts.of_run(connection, run_id)
-            after = runs.parents_of(connection, run_id)
+            after = gates.parents_of(connection, run_id)
         return {
             **views.run_view(row, tags.get(run_id, [])),
             "spec": views.spec_view(row),
@@ -264,6 +282,11 @@ class Yard:
     ) -> int:
         return self._dispatcher.append(caller, site, agent, incarnation, key, file, offset, data)
 
+    def demand(self) -> dict[str, int]:
+        """How many agents of each site could have use for a ticket now."""
+        with self.store.read() as connection:
+            return demand.demand(connection)
+
     def tick(self) -> None:
         """One pass over the deadlines."""
 
@@ -289,8 +312,13 @@ class Yard:
         with self.store.read() as connection:
             return [views.token_view(row) for row in places.all_tokens(connection)]
 
-    def create_token(self, caller: Caller, name: str, role: str, site: str | None = None) -> Future[dict[str, Any]]:
-        return self.store.write(lambda connection: access.create(connection, self.store.now(), name, role, site))
+    def create_token(
+        self, caller: Caller, name: str, role: str, site: str | None = None, recipes: Sequence[str] = ()
+    ) -> Future[dict[str, Any]]:
+        def work(connection: Connection) -> dict[str, Any]:
+            return access.create(connection, self.store.now(), name, role, site, recipes)
+
+        return self.store.write(work)
 
     def revoke_token(self, caller: Caller, token_id: int) -> Future[None]:
         def work(connection: Connection) -> None:
@@ -308,6 +336,10 @@ class Yard:
             took = time.monotonic() - began
             self._counted_until = began + (10 * took if took > 0.01 else 0)
         return dict(self._counts)
+
+    def workload(self, most: int) -> workload.Workload:
+        with self.store.read() as connection:
+            return workload.look(connection, self.store.now(), self.settings.lease, most)
 
     def health(self) -> dict[str, Any]:
         return {

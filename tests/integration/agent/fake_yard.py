@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,13 @@ class FakeYard:
 
     # --- what a test does ---------------------------------------------------------------------------------------
 
-    def submit(self, command: list[str] | str, *, key: AttemptKey | None = None, **fields: Any) -> AttemptKey:
+    def submit(
+        self, command: list[str] | str, *, key: AttemptKey | None = None, batch: str = "", **fields: Any
+    ) -> AttemptKey:
         spec = RunSpec.parse({"command": command, **fields})
         self._made += 1
         made = Claim(
-            key=key or AttemptKey(run=self._made, attempt=1), batch=f"batch-{self._made}", position=1,
+            key=key or AttemptKey(run=self._made, attempt=1), batch=batch or f"batch-{self._made}", position=1,
             spec=spec.to_json(), argv=spec.argv(), resources=spec.resources,
         )  # fmt: skip
         self.queue.append(made)
@@ -110,6 +112,12 @@ class FakeYard:
         if digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
             raise errors.InvalidInput("another digest")
         self.blobs[digest] = data
+
+    def get_blob(self, digest: str) -> Iterator[bytes]:
+        self._reach()
+        if digest not in self.blobs:
+            raise errors.NotFound(f"there is no blob {digest}")
+        yield self.blobs[digest]
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self.ring = callback

@@ -44,9 +44,11 @@ class Driver:
         spec = RunSpec.parse({"command": ["true"], **fields})
         return [item.id for item in self.yard.submit(caller or self.alice, [spec] * count).result()]
 
-    def hello(self, agent: str = "a1", total: Capacity | None = None) -> list[Claim]:
+    def hello(self, agent: str = "a1", total: Capacity | None = None, lease: int = 0) -> list[Claim]:
         self.total = total or self.total
-        hello = Hello(site="local", agent=agent, node="node1", boot_id="boot", version="1", total=self.total)
+        hello = Hello(
+            site="local", agent=agent, node="node1", boot_id="boot", version="1", total=self.total, lease=lease
+        )
         self.incarnation, claims = self.yard.hello(self.admin, hello).result()
         return claims
 

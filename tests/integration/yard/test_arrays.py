@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from runyard import errors
 from runyard.model.spec import RunSpec
+from runyard.store.tables import children, parents
 from runyard.yard.views import RunFilter
 from tests.integration.yard.conftest import NOTHING, Driver, ended
 
@@ -132,3 +134,41 @@ def test_a_place_in_an_array_that_is_not_there_holds_nothing_up(driver: Driver) 
     array = {"index": 5, "first": 1, "last": 9, "offset": 4, "count": 9, "limit": 2}
     ids = driver.submit(array=array)
     assert driver.take() == ids
+
+
+@pytest.mark.parametrize("kind", ["after", "after_any"])
+def test_an_array_after_an_array_costs_as_much_as_both(driver: Driver, kind: str) -> None:
+    """And not as much as one times the other."""
+    first = submit_array(driver, 60)
+    second = submit_array(driver, 40, **{kind: first})
+    with driver.yard.store.read() as connection:
+        rows = [connection.execute(select(func.count()).select_from(table)).scalar() for table in (parents, children)]
+    assert rows == [60, 40]
+    assert driver.yard.get_run(second[-1])["after"] == first
+    assert driver.yard.get_run(second[-1])["detail"] == f"waits for run {first[0]} and 59 more"
+    while claims := driver.sync().claims:
+        assert {claim.key.run for claim in claims} & set(second) == set()
+        driver.sync(*(ended(claim) for claim in claims), free=NOTHING)
+        if {driver.state(number)[0] for number in first} == {"succeeded"}:
+            break
+    assert set(driver.take()) <= set(second)
+    assert driver.yard.get_run(second[-1])["detail"] is None
+
+
+def test_an_array_after_one_that_fails_fails_once(driver: Driver) -> None:
+    first, other = submit_array(driver, 3), driver.submit()
+    second = submit_array(driver, 25, after=[*first, *other])
+    driver.yard.cancel(driver.alice, [first[1]]).result()
+    assert {driver.state(number) for number in second} == {("failed", "dependency")}
+    driver.yard.cancel(driver.alice, [first[0]]).result()
+    assert driver.kinds(second[0]).count("failed") == 1
+    refused = driver.yard.retry(driver.alice, [second[0]]).result()[second[0]]
+    assert isinstance(refused, errors.Conflict)
+
+
+def test_a_run_is_told_what_is_left_before_it(driver: Driver) -> None:
+    first, second, third = driver.submit(3)
+    [child] = driver.submit(after=[first, second, third])
+    claims = driver.sync().claims
+    driver.sync(ended(claims[0]), free=NOTHING)
+    assert driver.yard.get_run(child)["detail"] == f"waits for run {second} and 1 more"

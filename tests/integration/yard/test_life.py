@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from runyard import errors
+from runyard.model.resources import Capacity
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey
-from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, running
+from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, ids, running
 
 
 def test_a_run_goes_through_its_states(driver: Driver) -> None:
@@ -39,7 +40,16 @@ def test_a_refused_submit_leaves_no_trace_and_uses_no_id(driver: Driver) -> None
 def test_what_no_site_can_give_is_refused_with_the_nearest(driver: Driver) -> None:
     with pytest.raises(errors.Unsatisfiable, match="no site can ever give 64 cpus") as caught:
         driver.submit(resources={"cpus": 64})
-    assert "site 'local' can give is 2 cpus" in caught.value.fix
+    assert "site 'local' can give is one node with 2 cpus" in caught.value.fix
+
+
+def test_several_nodes_are_more_than_a_machine_can_give(driver: Driver) -> None:
+    with pytest.raises(errors.Unsatisfiable, match="no site can ever give 2 nodes, 1 cpu on each") as caught:
+        driver.submit(resources={"nodes": 2})
+    assert "nodes: the most that site 'local' can give is one node" in caught.value.fix
+    driver.hello(total=Capacity(elastic=True))
+    [run] = driver.submit(resources={"nodes": 2, "cpus": 4})
+    assert ids(driver.sync(room=5).claims) == [run]
 
 
 @pytest.mark.parametrize(

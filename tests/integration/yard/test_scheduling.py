@@ -43,6 +43,16 @@ def test_a_batch_has_equal_resources_and_a_unique_name(driver: Driver) -> None:
     assert [claim.position for claim in claims] == [1, 2, 1, 2]
 
 
+def test_a_batch_is_what_a_scheduler_can_be_asked_in_the_same_words(driver: Driver) -> None:
+    driver.hello(total=Capacity(cpus=8, memory=8 * GB))
+    driver.submit(2, options={"partition": "gpu"})
+    driver.submit(2, options={"partition": "gpu"}, checkpoint=True)
+    driver.submit(2, options={"partition": "cpu"}, checkpoint=True)
+    names = [claim.batch for claim in driver.sync().claims]
+    assert len(set(names[:2])) == len(set(names[2:4])) == len(set(names[4:])) == 1
+    assert len(set(names)) == 3
+
+
 def test_a_claim_never_exceeds_the_free_slots(driver: Driver) -> None:
     driver.submit(5, resources={"memory": "3G"})
     assert len(driver.take(cpus=2)) == 2

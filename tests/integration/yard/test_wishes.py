@@ -116,6 +116,19 @@ def test_the_same_key_gives_the_same_run(driver: Driver) -> None:
         driver.yard.submit(driver.alice, [spec.evolve(command="false")]).result()
 
 
+def test_an_agent_of_cron_may_be_silent_for_longer(driver: Driver) -> None:
+    [run] = driver.submit()
+    driver.hello(lease=300)
+    [claim] = driver.sync().claims
+    driver.sync(running(claim), free=NOTHING)
+    driver.clock.now += 299
+    driver.yard.tick()
+    assert (driver.kinds(run).count("unreachable"), driver.yard.agents()[0]["state"]) == (0, "alive")
+    driver.clock.now += 2
+    driver.yard.tick()
+    assert driver.kinds(run).count("unreachable") == 1
+
+
 def test_a_silent_agent_is_unreachable_and_in_the_end_lost(driver: Driver) -> None:
     [run] = driver.submit(retry={"max": 3})
     [claim] = driver.sync().claims

@@ -60,6 +60,13 @@ def test_a_scheduler_of_the_same_kind_knows_better() -> None:
     assert (grid["JOB_ID"], "NSLOTS" in grid) == ("42", False)
 
 
+def test_several_nodes() -> None:
+    found = variables("gridengine", dialect="slurm", resources={"nodes": 3, "cpus": 2})
+    assert (found["SLURM_JOB_NUM_NODES"], found["SLURM_CPUS_ON_NODE"]) == ("3", "2")
+    grid = variables("slurm", dialect="gridengine", resources={"nodes": 3, "cpus": 2})
+    assert (grid["NHOSTS"], grid["NSLOTS"]) == ("3", "6")
+
+
 def test_a_scheduler_of_another_kind_decides_on_the_node_later() -> None:
     found = variables("gridengine", dialect="slurm")
     assert found["SLURM_JOB_ID"] == "44"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from runyard.agent.errands import InlineErrands, ThreadedErrands
+from runyard.agent.errands import InlineErrands, NoErrands, ThreadedErrands
 
 
 def test_results_and_errors_come_back_in_the_collecting_thread() -> None:
@@ -47,3 +47,28 @@ def test_inline_errands_are_done_when_they_are_sent() -> None:
     assert heard == []
     errands.collect()
     assert heard == [42]
+
+
+def test_without_errands_the_result_is_told_at_once() -> None:
+    heard: list[object] = []
+    NoErrands().send("a", lambda: 42, lambda result, error: heard.append((result, error)))
+    assert heard == [(42, None)]
+
+
+def test_what_has_not_begun_is_dropped_at_the_end() -> None:
+    errands, begun, gate = ThreadedErrands(lambda: None), threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        gate.wait(10)
+        done.append("first")
+
+    errands.send("a", first, lambda result, _: None)
+    errands.send("a", lambda: done.append("second"), lambda result, _: None)
+    begun.wait(10)
+    [lane] = [thread for thread in threading.enumerate() if thread.name == "agent-a"]
+    errands.close()
+    gate.set()
+    lane.join(10)
+    assert done == ["first"]

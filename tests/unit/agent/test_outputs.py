@@ -15,6 +15,7 @@ from runyard.agent import outputs
 from runyard.agent.outputs import Collected, Place
 from runyard.hosts.base import Search
 from runyard.hosts.local import LocalHost
+from runyard.model import globs
 from tests.integration.agent.fake_yard import FakeYard
 
 
@@ -32,8 +33,8 @@ def write(root: Path, name: str, text: str = "x") -> Path:
     return path
 
 
-def place(root: Path, *globs: str) -> Place:
-    return Place(search=Search(directory=str(root), pattern=outputs.pattern(globs or ("**",))), own=True)
+def place(root: Path, *named: str) -> Place:
+    return Place(search=Search(directory=str(root), pattern=globs.pattern(named or ("**",))), own=True)
 
 
 def bring(root: Path, yard: FakeYard | None = None, *globs: str) -> Collected:
@@ -127,11 +128,11 @@ def test_a_missing_directory_has_no_outputs(tmp_path: Path) -> None:
     ],
 )
 def test_globs(glob: str, path: str, named: bool) -> None:
-    assert bool(re.fullmatch(outputs.pattern([glob]), path, re.DOTALL)) is named
+    assert bool(re.fullmatch(globs.pattern([glob]), path, re.DOTALL)) is named
 
 
 def test_no_glob_names_nothing() -> None:
-    assert not re.fullmatch(outputs.pattern([]), "a")
+    assert not re.fullmatch(globs.pattern([]), "a")
 
 
 def test_outputs_of_many_attempts_are_handed_over_together(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def _attempt(status: dict[str, Any] | None, ending: Ending | None) -> Attempt:
     return attempt
 
 
-def _record(ending: str, stop_reason: str | None = None) -> dict[str, Any]:
-    return {"state": "ended", "ending": ending, "stop_reason": stop_reason, "exit_code": None, "signal": 15}
+def _record(ending: str, stop_reason: str | None = None, signal: int = 15, code: int | None = None) -> dict[str, Any]:
+    return {"state": "ended", "ending": ending, "stop_reason": stop_reason, "exit_code": code, "signal": signal}
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,19 @@ def _record(ending: str, stop_reason: str | None = None) -> dict[str, Any]:
     [
         (_record("stopped", "external"), "preempted", "preempted"),
         (_record("stopped", "external"), "timeout", "timeout"),
-        (_record("stopped", "external"), "external", "stopped"),
+        (_record("stopped", "external"), "external", "external"),
+        (_record("stopped", "lost"), "node_lost", "node_lost"),
         (_record("stopped", "external"), None, "stopped"),
         (_record("stopped", "user"), "preempted", "stopped"),
         (_record("exit"), "preempted", "exit"),
+        (_record("exit", signal=9), "oom", "oom"),
+        (_record("exit", signal=9), None, "exit"),
+        (_record("exit", signal=0, code=137), "oom", "oom"),
+        (_record("exit", signal=0, code=1), "oom", "exit"),
+        (_record("oom", signal=9), "external", "oom"),
+        (_record("timeout", "external"), "preempted", "preempted"),
+        (_record("timeout", "external"), None, "timeout"),
+        (_record("timeout"), "preempted", "timeout"),
         (None, "node_lost", "node_lost"),
     ],
 )

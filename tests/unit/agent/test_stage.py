@@ -52,7 +52,7 @@ def test_a_spec_is_complete(stager: Stager, tmp_path: Path) -> None:
     assert frozen == {
         "key": "7.2", "tag": attempt.job.tag, "argv": ["echo", "ü\udcff"], "cwd": f"{directory}/work",
         "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3}, "split_output": False,
-        "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "setup": [], "checkpoint": None,
+        "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "scheduler": None, "setup": [], "checkpoint": None,
     }  # fmt: skip
     assert environment["HOME"] == "/h"
     assert environment["OUTPUT_DIR"] == f"{directory}/outputs"
@@ -69,10 +69,11 @@ def test_a_directory_of_its_own_is_only_made_when_it_is_needed(stager: Stager, t
 
 
 def test_a_site_with_a_queue_lays_its_words_over_the_jobs_environment(tmp_path: Path) -> None:
-    described = SiteSpec(setup=("module load python",), env={"DATA": "/data", "MINE": "site"})
+    described = SiteSpec(kind="slurm", setup=("module load python",), env={"DATA": "/data", "MINE": "site"})
     stager = Stager(LocalHost(), str(tmp_path / "runs"), Capacity(elastic=True), {"HOME": "/h"}, described)
     attempt, frozen = staged(stager, env={"MINE": "run"}, checkpoint={"grace": 5})
-    assert (frozen["inherit_env"], frozen["setup"]) == (True, ["module load python"])
+    assert (frozen["inherit_env"], frozen["scheduler"]) == (True, "slurm")
+    assert frozen["setup"] == ["module load python"]
     assert (frozen["env"]["DATA"], frozen["env"]["MINE"]) == ("/data", "run")
     assert "HOME" not in frozen["env"] and "CUDA_VISIBLE_DEVICES" not in frozen["env"]
     directory = str(Path(attempt.job.directory).parent / "checkpoints")

@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("free", sa.Text(), nullable=False),
         sa.Column("seen_at", sa.Double(), nullable=False),
         sa.Column("unreachable", sa.Integer(), nullable=False),
+        sa.Column("lease", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("site", "name", name="pk_agents"),
     )
     op.create_table(
@@ -38,6 +39,16 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("value", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_counters")),
+    )
+    op.create_table(
+        "cursors",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("failing_since", sa.Double(), nullable=True),
+        sa.Column("next_try", sa.Double(), nullable=False),
+        sa.Column("trouble", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_cursors")),
     )
     op.create_table(
         "events",
@@ -82,6 +93,7 @@ def upgrade() -> None:
         sa.Column("cancel_at", sa.Double(), nullable=True),
         sa.Column("idempotency_key", sa.Text(), nullable=True),
         sa.Column("idempotency_digest", sa.Text(), nullable=True),
+        sa.Column("recipe", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
     )
     op.create_index(
@@ -110,7 +122,61 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'queued' AND blocked = 0"),
         postgresql_where=sa.text("state = 'queued' AND blocked = 0"),
     )
+    op.create_index(
+        "ix_runs_recipe",
+        "runs",
+        ["recipe", "id"],
+        unique=False,
+        sqlite_where=sa.text("recipe IS NOT NULL"),
+        postgresql_where=sa.text("recipe IS NOT NULL"),
+    )
     op.create_index("ix_runs_state", "runs", ["state", "id"], unique=False)
+    op.create_table(
+        "recipes",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("config", sa.Text(), nullable=False),
+        sa.Column("is_default", sa.Integer(), nullable=False),
+        sa.Column("changed_by", sa.Text(), nullable=False),
+        sa.Column("changed_at", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_recipes")),
+    )
+    op.create_table(
+        "keys",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_keys")),
+    )
+    op.create_table(
+        "requests",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column("queue", sa.Text(), nullable=False),
+        sa.Column("identity", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("correlation_id", sa.Text(), nullable=True),
+        sa.Column("reply_to", sa.Text(), nullable=True),
+        sa.Column("recipe", sa.Text(), nullable=True),
+        sa.Column("first_run", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("run_count", sa.Integer(), nullable=False),
+        sa.Column("is_group", sa.Integer(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("received_at", sa.Double(), nullable=False),
+        sa.Column("due_at", sa.Double(), nullable=True),
+        sa.Column("replied_at", sa.Double(), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("next_try", sa.Double(), nullable=False),
+        sa.Column("trouble", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_requests")),
+    )
+    op.create_index("ix_requests_identity", "requests", ["queue", "identity"], unique=True)
+    op.create_index(
+        "ix_requests_unanswered",
+        "requests",
+        ["next_try"],
+        unique=False,
+        sqlite_where=sa.text("replied_at IS NULL"),
+        postgresql_where=sa.text("replied_at IS NULL"),
+    )
     op.create_table(
         "shares",
         sa.Column("lane", sa.Text(), nullable=False),
@@ -135,6 +201,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("site", sa.Text(), nullable=True),
+        sa.Column("recipes", sa.Text(), nullable=False),
         sa.Column("digest", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("revoked_at", sa.Double(), nullable=True),
@@ -189,12 +256,23 @@ def upgrade() -> None:
     op.create_table(
         "parents",
         sa.Column("parent_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("child_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.ForeignKeyConstraint(["child_id"], ["runs.id"], name=op.f("fk_parents_child_id")),
+        sa.Column("gate_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["parent_id"], ["runs.id"], name=op.f("fk_parents_parent_id")),
-        sa.PrimaryKeyConstraint("parent_id", "child_id", name="pk_parents"),
+        sa.PrimaryKeyConstraint("parent_id", "gate_id", name="pk_parents"),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_parents_gate", "parents", ["gate_id"], unique=False)
+    op.create_table(
+        "children",
+        sa.Column("gate_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("child_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("shut", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["child_id"], ["runs.id"], name=op.f("fk_children_child_id")),
+        sa.PrimaryKeyConstraint("gate_id", "child_id", name="pk_children"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_children_child", "children", ["child_id"], unique=False)
     op.create_table(
         "run_tags",
         sa.Column("tag", sa.Text(), nullable=False),

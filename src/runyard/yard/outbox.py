@@ -1,0 +1,173 @@
+"""Replies that are due: requests that are over, or were refused, and whose senders do not know it yet.
+
+Nothing is written when a run ends. What is due is looked up, so no crash can lose a reply; whoever sends one holds it
+for a while first, so several servers do not send it at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.blobs import Blobs
+from runyard.broker.hints import Hints
+from runyard.model.request import LeftFile, Outcome, RunOutcome
+from runyard.store import Store, attempts, requests, runs
+from runyard.store.rows import AnyRow
+from runyard.yard import views
+from runyard.yard.links import Links
+from runyard.yard.recipes import Recipes
+from runyard.yard.requests import REPLIES
+
+HELD_S = 60.0  # how long a reply is held by the server that sends it
+KEPT_S = 7 * 86400.0  # how long a reply can be sent again, and is tried at all
+FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
+LONGEST_PAUSE_S = 3600.0
+
+log = logging.getLogger(__name__)
+
+
+class Outbox:
+    def __init__(self, store: Store, hints: Hints, blobs: Blobs, recipes: Recipes, links: Links) -> None:
+        self._store, self._hints, self._blobs, self._recipes, self._links = store, hints, blobs, recipes, links
+
+    def take(self, link_times: Mapping[str, float], limit: int) -> list[Outcome]:
+        """Replies that are due, of these intakes (with how long links in them are good), held for us."""
+        with self._store.read() as connection:
+            if not requests.due(connection, list(link_times), self._store.now(), 1):
+                return []
+        rows = self._store.write(lambda connection: self._hold(connection, list(link_times), limit)).result()
+        with self._store.read() as connection:
+            return [self._outcome(connection, row, link_times[row.queue]) for row in rows]
+
+    def _hold(self, connection: Connection, queues: list[str], limit: int) -> list[AnyRow]:
+        now = self._store.now()
+        rows = requests.due(connection, queues, now, limit)
+        for row in rows:
+            requests.change(connection, row.id, due_at=row.due_at or now, next_try=now + HELD_S)
+        return rows
+
+    def sent(self, request_id: int, remark: str | None = None) -> None:
+        """`remark`: it is as good as sent, and why."""
+        now = self._store.now()
+        self._change(request_id, replied_at=now, trouble=remark)
+
+    def failed(self, request_id: int, trouble: str) -> None:
+        """Tried in vain: again later, and later still the next time."""
+
+        def work(connection: Connection) -> None:
+            row = requests.get(connection, request_id)
+            if row is not None:
+                pause = min(FIRST_PAUSE_S * 2**row.tries, LONGEST_PAUSE_S)
+                next_try = self._store.now() + pause
+                requests.change(connection, row.id, tries=row.tries + 1, next_try=next_try, trouble=trouble)
+
+        self._store.write(work).result()
+
+    def give_back(self, request_id: int) -> None:
+        """Not tried at all."""
+        self._change(request_id, next_try=self._store.now())
+
+    def _change(self, request_id: int, **values: Any) -> None:
+        self._store.write(lambda connection: requests.change(connection, request_id, **values)).result()
+
+    # --- for people ---------------------------------------------------------------------------------------------
+
+    def every(
+        self, *, queue: str | None = None, unanswered: bool = False, before: int | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        with self._store.read() as connection:
+            found = requests.page(connection, queue=queue, unanswered=unanswered, before=before, limit=limit)
+        return [_view(row, self._store.now()) for row in found]
+
+    def resend(self, ids: Sequence[int] = (), queue: str | None = None) -> Future[list[int]]:
+        """Have replies sent again: as soon as their runs are over, with a fresh count of tries."""
+
+        def work(connection: Connection) -> list[int]:
+            for request_id in ids:
+                _check_resendable(requests.get(connection, request_id), request_id)
+            return requests.send_again(connection, self._store.now(), ids=ids, queue=queue)
+
+        return self._store.write(work, lambda _: self._hints.ring(REPLIES))
+
+    def tidy(self) -> None:
+        """Forget what is too old to be of interest to anybody."""
+        before = self._store.now() - KEPT_S
+        for row in self._store.write(lambda connection: requests.forget(connection, before)).result():
+            log.warning("the reply to request %d of queue %s is given up: %s", row.id, row.queue, row.trouble)
+
+    # --- what became of a request -------------------------------------------------------------------------------
+
+    def _outcome(self, connection: Connection, row: AnyRow, link_time: float) -> Outcome:
+        ids = range(row.first_run, row.first_run + row.run_count) if row.first_run is not None else ()
+        found = sorted(runs.get_many(connection, ids), key=lambda run: run.id)
+        return Outcome(
+            id=row.id,
+            queue=row.queue,
+            correlation_id=row.correlation_id,
+            reply_to=row.reply_to,
+            error=row.error or "",
+            is_group=bool(row.is_group),
+            runs=[self._run(connection, run, link_time) for run in found],
+            reply=self._recipes.reply_of(connection, row.recipe),
+        )
+
+    def _run(self, connection: Connection, run: AnyRow, link_time: float) -> RunOutcome:
+        left = [self._file(output, link_time) for output in attempts.outputs_of(connection, run.id)]
+        record = json.loads(run.record) if run.record else {}
+        numbers = {name: record.get(name) for name in ("wall_time", "cpu_time", "peak_memory")}
+        return RunOutcome(view={**views.request_view(run), **numbers}, files=left)
+
+    def _file(self, output: AnyRow, link_time: float) -> LeftFile:
+        name = output.path.rpartition("/")[2]
+        return LeftFile(
+            path=output.path,
+            size=output.size,
+            digest=output.digest,
+            read=functools.partial(self._read, output.digest),
+            link=functools.partial(self._links.make, output.digest, name, link_time),
+        )
+
+    def _read(self, digest: str) -> bytes:
+        with self._blobs.open(digest) as file:
+            return file.read()
+
+
+def _check_resendable(row: AnyRow | None, request_id: int) -> None:
+    if row is None:
+        raise errors.NotFound(f"there is no request {request_id}", "list them with `runyard reply list`")
+    if row.reply_to is None:
+        raise errors.Conflict(f"request {request_id} named no queue for a reply", "its sender waits for nothing")
+
+
+def _view(row: AnyRow, now: float) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "queue": row.queue,
+        "correlation_id": row.correlation_id,
+        "reply_to": row.reply_to,
+        "recipe": row.recipe,
+        "runs": [row.first_run, row.first_run + row.run_count - 1] if row.first_run is not None else None,
+        "state": _state(row),
+        "error": row.error,
+        "tries": row.tries,
+        "trouble": row.trouble,
+        "received_at": views.iso(row.received_at),
+        "replied_at": views.iso(row.replied_at),
+        "next_try": views.iso(max(row.next_try, now)) if _state(row) == "due" else None,
+    }
+
+
+def _state(row: AnyRow) -> str:
+    if row.open_runs:
+        return "running"
+    if row.reply_to is None:
+        return "unwanted"
+    return "replied" if row.replied_at is not None else "due"

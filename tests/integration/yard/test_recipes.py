@@ -1,0 +1,104 @@
+"""Requests of other programs: one commit, one owner, and never twice."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from runyard import errors
+from runyard.model.recipe import Recipe
+from runyard.model.roles import Caller, Role
+from tests.integration.yard.conftest import Driver
+
+WEB = Caller(name="web", role=Role.CALLER, recipes=("train",))
+
+
+def add(driver: Driver, name: str = "train", default: bool = False, **recipe: Any) -> None:
+    parsed = Recipe.parse({"command": ["train", "{lr}"], **recipe})
+    driver.yard.recipes.put(driver.admin, name, parsed, default=default).result()
+
+
+def request(driver: Driver, *bodies: dict[str, Any], recipe: str | None = "train", key: str | None = None) -> list[int]:
+    requested = driver.yard.request(WEB, recipe, bodies, idempotency_key=key).result()
+    return [run.id for run in requested.runs]
+
+
+def test_a_request_is_queued_and_claimed_like_any_run(driver: Driver) -> None:
+    add(driver)
+    driver.hello()
+    ids = request(driver, {"lr": 1}, {"lr": 2})
+    claims = driver.sync().claims
+    assert [claim.key.run for claim in claims] == ids
+    assert [claim.argv for claim in claims] == [["train", "1"], ["train", "2"]]
+
+
+def test_all_runs_of_a_request_are_stored_or_none(driver: Driver) -> None:
+    add(driver, schema={"properties": {"lr": {"maximum": 1}}})
+    with pytest.raises(errors.InvalidInput, match=r"runs\[1\]: params.lr: 2 is more than the maximum 1"):
+        request(driver, {"lr": 1}, {"lr": 2})
+    driver.hello()
+    add(driver, bounds={"cpus": 64}, resources_from={"cpus": "cpus"})
+    with pytest.raises(errors.Unsatisfiable, match=r"runs\[1\]: no site can ever give 64 cpus"):
+        request(driver, {"lr": 1}, {"lr": 1, "cpus": 64})
+    assert sum(driver.yard.counts().values()) == 0
+
+
+def test_the_default_recipe(driver: Driver) -> None:
+    with pytest.raises(errors.NotFound, match="no default recipe"):
+        driver.yard.request(driver.alice, None, [{}])
+    add(driver, default=True)
+    add(driver, "other")
+    requested = driver.yard.request(driver.alice, None, [{"lr": 1}]).result()
+    assert requested.recipe == "train"
+
+
+def test_deliveries_of_one_request_at_the_same_time_start_it_once(driver: Driver) -> None:
+    """As a broker does that delivers again before it heard the first answer."""
+    add(driver)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: request(driver, {"lr": 1}, {"lr": 2}, key="c-1"), range(24)))
+    assert len({tuple(ids) for ids in found}) == 1
+    assert sum(driver.yard.counts().values()) == 2
+
+
+def test_keys_belong_to_their_caller(driver: Driver) -> None:
+    add(driver)
+    mine = request(driver, {"lr": 1}, key="k")
+    theirs = driver.yard.request(driver.alice, "train", [{"lr": 1}], idempotency_key="k").result()
+    assert theirs.runs[0].id not in mine
+
+
+def test_a_repeated_request_is_answered_after_its_recipe_changed_and_its_run_ended(driver: Driver) -> None:
+    add(driver)
+    (first,) = request(driver, {"lr": 1}, key="k")
+    driver.yard.cancel(driver.admin, [first]).result()
+    add(driver, schema={"required": ["other"]})
+    assert request(driver, {"lr": 1}, key="k") == [first]
+
+
+def test_what_is_going_on(driver: Driver) -> None:
+    add(driver)
+    driver.hello()
+    first, second, third = request(driver, {"lr": 1}, {"lr": 2}, {"lr": 3})
+    (waiting,) = driver.submit(after=[first])
+    assert driver.take(cpus=1) == [first]
+    load = driver.yard.workload(10)
+    assert load.agents == ["a1@node1"]
+    assert {worker: [task["id"] for task in tasks] for worker, tasks in load.active.items()} == {"a1@node1": [first]}
+    assert [task["id"] for task in load.queued] == [second, third]
+    assert [task["id"] for task in load.blocked] == [waiting]
+    assert [task["id"] for task in driver.yard.workload(1).queued] == [second]
+    driver.clock.now += 3600
+    assert driver.yard.workload(10).agents == []
+
+
+def test_a_removed_recipe_leaves_its_runs(driver: Driver) -> None:
+    add(driver)
+    (run,) = request(driver, {"lr": 1})
+    driver.yard.recipes.remove(driver.admin, "train").result()
+    assert driver.yard.get_run(run)["recipe"] == "train"
+    assert driver.yard.recipes.run(WEB, "train", run)["state"] == "queued"
+    with pytest.raises(errors.NotFound):
+        request(driver, {"lr": 1})
