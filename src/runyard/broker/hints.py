@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 
 class Hints:
-    """Topics in use: `site:<name>` (work or a stop), `run:<id>` (its state moved), `log:<id>` (bytes arrived)."""
+    """Topics in use: `site:<name>` (work or a stop), `run:<id>` (its state moved), `log:<id>` (bytes arrived).
+
+    Whoever listens to `run:` hears of every run.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,8 +32,10 @@ class Hints:
         return unlisten
 
     def ring(self, topic: str) -> None:
-        for callback in tuple(self._listeners.get(topic, ())):
-            callback()
+        kind, colon, _ = topic.partition(":")
+        for name in {topic, f"{kind}{colon}"}:
+            for callback in tuple(self._listeners.get(name, ())):
+                callback()
 
     def ring_all(self, prefix: str) -> None:
         """Ring every topic that starts so."""

@@ -1,0 +1,58 @@
+"""Where messages go that nobody here can use: a queue of their own, each with the reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import uuid
+from concurrent.futures import Future
+
+from runyard.broker.amqp import queues
+from runyard.broker.amqp.connection import Connection
+from runyard.broker.amqp.consumer import Delivery
+from runyard.broker.amqp.publisher import Publisher
+from runyard.broker.amqp.queues import Declared, Queue
+
+REASON = "x-runyard-reason"
+ORIGIN = "x-runyard-queue"
+SUFFIX = ".dead"
+AGAIN_S = 5.0  # after a message could not be moved
+
+log = logging.getLogger(__name__)
+
+
+class DeadLetters:
+    """A message is acknowledged only when its copy is confirmed: it may be there twice, never nowhere."""
+
+    def __init__(self, connection: Connection, publisher: Publisher) -> None:
+        self._connection, self._publisher = connection, publisher
+
+    def move(self, delivery: Delivery, reason: str) -> None:
+        """To `<queue>.dead`, in the background. Whatever fails is tried again, for as long as the message is ours."""
+        name = f"{delivery.queue}{SUFFIX}"
+        log.warning("a message in queue %s is moved to %s: %s", delivery.queue, name, reason)
+        self._try(delivery, name, reason)
+
+    def _try(self, delivery: Delivery, name: str, reason: str) -> None:
+        headers = {**delivery.message.headers, REASON: reason, ORIGIN: delivery.queue}
+        identity = delivery.message.message_id or uuid.uuid4().hex
+        copy = dataclasses.replace(delivery.message, headers=headers, message_id=identity, persistent=True)
+
+        def declared(done: Future[Declared]) -> None:
+            if done.exception() is None:
+                self._publisher.send(copy, name).add_done_callback(moved)
+            else:
+                again(done.exception())
+
+        def moved(done: Future[None]) -> None:
+            if done.exception() is None:
+                delivery.ack()
+            else:
+                again(done.exception())
+
+        def again(error: BaseException | None) -> None:
+            if delivery.is_ours:
+                log.warning("it could not be moved yet: %s", error)
+                self._connection.later(AGAIN_S, lambda: self._try(delivery, name, reason))
+
+        queues.declare(self._connection, Queue.for_work(name)).add_done_callback(declared)

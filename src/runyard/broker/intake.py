@@ -1,0 +1,163 @@
+"""Requests in: messages of one queue, each stored before it is acknowledged.
+
+What cannot be understood goes to `<queue>.dead` with the reason, and its sender gets an error; it never holds up the
+messages behind it. What is not the message's fault (no such recipe yet, a full disk) is kept and tried again.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from runyard import errors
+from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Publisher, Queue, queues
+from runyard.model import units
+from runyard.model.intake import Intake
+from runyard.model.request import Asked, Format, Params
+
+AGAIN_S = 5.0  # after something that is not the message's fault
+LOOK_S = 1.0
+ANSWER_S = 10.0
+_FAULTS = (errors.InvalidInput, errors.Conflict, errors.TooLarge)  # of a message itself
+
+log = logging.getLogger(__name__)
+
+
+class Desk(Protocol):
+    """The yard's side. Both resolve after the commit."""
+
+    def accept(self, intake: Intake, asked: Asked, bodies: list[Params], *, is_group: bool) -> Future[Any]: ...
+
+    def refuse(self, intake: Intake, asked: Asked, error: str) -> Future[Any]: ...
+
+
+class Reception:
+    """A background part of the yard, for one queue."""
+
+    def __init__(self, connection: Connection, intake: Intake, format: Format, desk: Desk, largest: int) -> None:
+        """`largest`: bytes of a body, and of all configurations that it stands for."""
+        self.__name__ = f"intake-{intake.name}"
+        self._connection, self._intake, self._format, self._desk, self._largest = (
+            connection, intake, format, desk, largest,
+        )  # fmt: skip
+        self._inbox: collections.deque[Delivery] = collections.deque()
+        self._held: list[Delivery] = []
+        self._arrived = threading.Event()
+        self._paused_until = float("-inf")
+        self._trouble = ""
+        self._dead_letters = DeadLetters(connection, Publisher(connection))
+        self._consumer = Consumer(connection, queue_of(intake), self._receive, prefetch=intake.prefetch)
+
+    @property
+    def error(self) -> errors.RunyardError | None:
+        """Why the broker gives us nothing."""
+        return self._consumer.error
+
+    def __call__(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            self._arrived.wait(LOOK_S)
+            self.tick()
+
+    def tick(self) -> None:
+        """Deal with what has arrived. Nothing is waited for: acknowledgements follow the commits."""
+        self._arrived.clear()
+        self._held = [delivery for delivery in self._held if delivery.is_ours]
+        while self._inbox and time.monotonic() >= self._paused_until:
+            delivery = self._inbox.popleft()
+            if delivery.is_ours:
+                self._held.append(delivery)
+                self._handle(delivery)
+
+    def drain(self, deadline: float) -> None:
+        """Until the queue is empty and everything of it is acknowledged, or until the deadline (monotonic)."""
+        while time.monotonic() < deadline and self.error is None and not self._is_drained():
+            self._arrived.wait(0.05)
+            self.tick()
+
+    def _is_drained(self) -> bool:
+        if not self._consumer.is_consuming or self._inbox or any(one.is_ours for one in self._held):
+            return False
+        asked = Queue(name=self._intake.queue, passive=True)
+        return queues.declare(self._connection, asked).result(ANSWER_S).messages == 0 and not self._inbox
+
+    def _receive(self, delivery: Delivery) -> None:
+        self._inbox.append(delivery)
+        self._arrived.set()
+
+    def _handle(self, delivery: Delivery) -> None:
+        raw = hashlib.sha256(delivery.message.body).hexdigest()
+        sender = self._format.identify(delivery.message)
+        asked = Asked(sender=sender, digest=raw, redelivered=delivery.redelivered)
+        try:
+            bodies, is_group = self._read(delivery)
+            asked = Asked(sender=sender, digest=_digest(bodies), redelivered=delivery.redelivered)
+            accepted = self._desk.accept(self._intake, asked, bodies, is_group=is_group)
+        except Exception as error:
+            self._object(delivery, asked, error)
+        else:
+            self._afterwards(accepted, delivery, asked, delivery.ack)
+
+    def _read(self, delivery: Delivery) -> tuple[list[Params], bool]:
+        size = len(delivery.message.body)
+        if size > self._largest:
+            raise errors.TooLarge(
+                f"the body has {units.show_size(size)}, more than {units.show_size(self._largest)}",
+                "send it in parts, or raise body_limit in config.toml",
+            )
+        try:
+            bodies, is_group = self._format.read(delivery.message, self._largest)
+        except errors.RunyardError:
+            raise
+        except Exception as error:  # a message that nobody thought of must not hold up those behind it
+            log.exception("a message of queue %s could not be read", self._intake.queue)
+            raise errors.InvalidInput(f"the message cannot be understood: {error!r}") from None
+        return [self._intake.pick(body) for body in bodies], is_group
+
+    def _afterwards(self, done: Future[Any], delivery: Delivery, asked: Asked, then: Callable[[], None]) -> None:
+        def settled(done: Future[Any]) -> None:
+            error = done.exception()
+            if error is None:
+                self._trouble = ""
+                then()
+            else:
+                self._object(delivery, asked, error)
+
+        done.add_done_callback(settled)
+
+    def _object(self, delivery: Delivery, asked: Asked, error: BaseException) -> None:
+        if not isinstance(error, _FAULTS):
+            self._postpone(delivery, error)
+            return
+        reason = f"{error.message} ({error.fix})" if error.fix else error.message
+        self._afterwards(
+            self._desk.refuse(self._intake, asked, error.message),
+            delivery,
+            asked,
+            lambda: self._dead_letters.move(delivery, reason),
+        )
+
+    def _postpone(self, delivery: Delivery, error: BaseException) -> None:
+        told = str(error)
+        if told != self._trouble:
+            log.warning("requests of queue %s wait: %s", self._intake.queue, told)
+        self._trouble, self._paused_until = told, time.monotonic() + AGAIN_S
+        self._inbox.appendleft(delivery)
+
+
+def queue_of(intake: Intake) -> Queue:
+    return Queue(
+        name=intake.queue, durable=intake.durable, auto_delete=intake.auto_delete, arguments=intake.arguments,
+        passive=intake.passive,
+    )  # fmt: skip
+
+
+def _digest(bodies: list[Params]) -> str:
+    """Of what is asked for, however it was written."""
+    return hashlib.sha256(json.dumps(bodies, sort_keys=True).encode()).hexdigest()

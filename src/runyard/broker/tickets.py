@@ -1,0 +1,153 @@
+"""Tickets: "this site may have work", through the queue `runyard.tickets.<site>`, from any yard server to any agent.
+
+A ticket is a hint. Which runs an agent gets for it is decided in the store; an agent also asks without one, and the
+office gives out more for as long as runs wait. So tickets may be lost, doubled and late.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from runyard import errors
+from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Message, Publisher, Queue, queues
+
+TYPE = "runyard.ticket"
+MOST_WAITING = 1000  # per site; more hints say nothing new
+AGAIN_S = 5.0  # tickets are given out again so often while runs wait
+GATHER_S = 0.01  # runs that are handed in together share their tickets
+ANSWER_S = 10.0
+MOST_HELD = 16  # by one agent: its slots may be many more
+
+log = logging.getLogger(__name__)
+
+
+def queue_of(site: str) -> Queue:
+    return Queue.for_work(f"runyard.tickets.{site}", most=MOST_WAITING)
+
+
+def ticket(site: str) -> Message:
+    return Message(body=json.dumps({"site": site}).encode(), type=TYPE)
+
+
+def objection(message: Message, site: str) -> str:
+    """Why this is no ticket for the site; empty when it is one."""
+    if message.type != TYPE:
+        return f"it is no ticket of runyard: its type is {message.type!r}, not {TYPE!r}"
+    try:
+        given = json.loads(message.body)
+    except ValueError:
+        return "it is no ticket of runyard: its body is not JSON"
+    if not isinstance(given, Mapping) or given.get("site") != site:
+        return f"it is no ticket for the site {site!r}"
+    return ""
+
+
+class Office:
+    """The yard's side, a background part of it: gives out tickets when runs are handed in, and while some wait."""
+
+    __name__ = "tickets"
+
+    def __init__(self, connection: Connection, demand: Callable[[], Mapping[str, int]]) -> None:
+        """`demand` tells how many agents of each site could have use for a ticket now."""
+        self._connection, self._demand = connection, demand
+        self._publisher = Publisher(connection)
+        self._wanted = threading.Event()
+
+    def ring(self) -> None:
+        """There may be new work. From any thread; never waits."""
+        self._wanted.set()
+
+    def __call__(self, stop: threading.Event) -> None:
+        threading.Thread(target=self._ring_after, args=(stop,), name="tickets-stop", daemon=True).start()
+        while not stop.is_set():
+            self.tick()
+            self._wanted.wait(AGAIN_S)
+            stop.wait(GATHER_S)
+
+    def tick(self) -> None:
+        """Tickets for what waits now. What the broker does not take is given out again later."""
+        self._wanted.clear()
+        for site, count in self._demand().items():
+            try:
+                self._give(site, count)
+            except errors.BrokerError as error:
+                log.debug("no tickets for site %s: %s", site, error)
+
+    def _give(self, site: str, count: int) -> None:
+        try:
+            self._publish(site, count)
+        except errors.Unroutable:
+            queues.declare(self._connection, queue_of(site)).result(ANSWER_S)
+            self._publish(site, count)
+
+    def _publish(self, site: str, count: int) -> None:
+        name = queue_of(site).name
+        for future in [self._publisher.send(ticket(site), name) for _ in range(count)]:
+            future.result(ANSWER_S)
+
+    def _ring_after(self, stop: threading.Event) -> None:
+        stop.wait()
+        self._wanted.set()
+
+
+class Taker:
+    """An agent's side: takes as many tickets as it has free slots, and none when it is full."""
+
+    def __init__(self, connection: Connection, site: str) -> None:
+        self._connection, self._site = connection, site
+        self._news: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self._held: list[Delivery] = []
+        self._offered = 0
+        self._dead_letters = DeadLetters(connection, Publisher(connection))
+        self._consumer = Consumer(connection, queue_of(site), self._receive, prefetch=0)
+
+    @property
+    def is_listening(self) -> bool:
+        """The broker knows that we take tickets."""
+        return self._consumer.is_consuming
+
+    def on_news(self, callback: Callable[[], None]) -> None:
+        """Called from the connection's thread with every ticket."""
+        self._news = callback
+
+    def offer(self, free: int) -> None:
+        """So many slots are free. Whoever has none gives back what it holds: another agent may have use for it."""
+        wanted = max(0, min(free, MOST_HELD))
+        if wanted == 0:
+            self.give_back(self.take())
+        if wanted != self._offered:
+            self._offered = wanted
+            self._consumer.set_prefetch(wanted)
+
+    def take(self) -> list[Delivery]:
+        """The tickets that came until now, for a claim that is about to be made. It ends with `redeemed` or
+        `give_back`, before any run that it brings has started."""
+        with self._lock:
+            held, self._held = self._held, []
+        return held
+
+    def redeemed(self, tickets: Iterable[Delivery]) -> None:
+        """The claim is committed, or found nothing."""
+        for one in tickets:
+            one.ack()
+
+    def give_back(self, tickets: Iterable[Delivery]) -> None:
+        """Nobody knows what became of the claim."""
+        for one in tickets:
+            one.reject(requeue=True)
+
+    def close(self) -> None:
+        """What is held goes back with the connection."""
+        self._connection.close()
+
+    def _receive(self, delivery: Delivery) -> None:
+        if reason := objection(delivery.message, self._site):
+            self._dead_letters.move(delivery, reason)
+            return
+        with self._lock:
+            self._held.append(delivery)
+        self._news()

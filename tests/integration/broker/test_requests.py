@@ -1,0 +1,425 @@
+"""Requests through a real broker into a real store, and the replies: once each, whatever happens in between."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard.bridges import formats
+from runyard.broker.amqp import Connection
+from runyard.broker.intake import Reception
+from runyard.broker.replies import Replies
+from runyard.model.intake import Intake
+from runyard.model.recipe import Recipe
+from runyard.settings import Settings
+from runyard.store import open_store
+from runyard.yard import Yard
+from tests.integration.broker.producers import Producer
+from tests.integration.yard.conftest import NOTHING, Clock, Driver, ended
+from tests.labs.rabbitmq import RabbitLab
+from tests.labs.waiting import until
+
+RECIPE = {
+    "command": ["train", "{lr}"],
+    "schema": {"type": "object", "required": ["lr"], "properties": {"lr": {"type": "number", "maximum": 1}}},
+}
+BODY_LIMIT = 100_000
+
+Connect = Callable[..., Connection]
+
+
+class Office:
+    """A yard's desks for other programs, ticking in a thread; `stop` is what a crash is not."""
+
+    def __init__(self, driver: Driver, connection: Connection, *intakes: Intake) -> None:
+        self.yard, self.connection = driver.yard, connection
+        spoken = {one.name: (one, formats.load(one.format, "format")) for one in intakes}
+        self.receptions = [
+            Reception(connection, one, spoken[one.name][1], driver.yard.requests, BODY_LIMIT) for one in intakes
+        ]
+        self.replies = Replies(connection, spoken, driver.yard.outbox)
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=part, args=(self._stop,)) for part in (*self.receptions, self.replies)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.replies.ring()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
+    own = f"sqlite:///{tmp_path}/yard.db"
+    url = own if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+    clock = Clock()
+    yard = Yard(Settings(home=tmp_path / "home", public_url="https://yard.example"), open_store(url, clock=clock))
+    yard.ensure_site("local", "local").result()
+    yard.recipes.put(yard.owner(), "train", Recipe.parse(RECIPE), default=True).result()
+    driver = Driver(yard, clock)
+    driver.hello()
+    yield driver
+    yard.close()
+
+
+@pytest.fixture
+def producer(lab: RabbitLab, vhost: str) -> Iterator[Producer]:
+    with contextlib.closing(Producer(lab.url(vhost))) as made:
+        for queue in ("tasks", "answers"):
+            made.declare(queue)
+        yield made
+
+
+@pytest.fixture
+def office(driver: Driver, lab: RabbitLab, vhost: str, connect: Connect) -> Iterator[Callable[..., Office]]:
+    made: list[Office] = []
+
+    def get(*intakes: Intake, url: str = "") -> Office:
+        made.append(Office(driver, connect(url or lab.url(vhost)), *(intakes or [TASKS])))
+        return made[-1]
+
+    yield get
+    for one in made:
+        one.stop()
+
+
+TASKS = Intake.parse("tasks", {})
+
+
+def run_ids(driver: Driver) -> list[int]:
+    with driver.yard.store.read() as connection:
+        from runyard.store import runs
+
+        return sorted(row.id for row in runs.list_page(connection, limit=1000))
+
+
+def finish(driver: Driver, *, outputs: dict[str, bytes] | None = None, exit_code: int = 0) -> list[int]:
+    """Run everything that waits, with these files left."""
+    claims = until(lambda: driver.sync().claims, "runs to claim")
+    files = []
+    for path, data in (outputs or {}).items():
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        driver.yard.blobs.put(digest, [data])
+        files.append({"path": path, "size": len(data), "digest": digest, "mode": 0o644})
+    reports = [dataclasses.replace(ended(claim, exit_code=exit_code), outputs=files) for claim in claims]
+    driver.sync(*reports, free=NOTHING)
+    return [claim.key.run for claim in claims]
+
+
+def shown(driver: Driver) -> list[dict[str, Any]]:
+    return driver.yard.outbox.every()
+
+
+# --- the usual way ----------------------------------------------------------------------------------------------
+
+
+def test_a_request_becomes_a_run_and_its_result_comes_back(
+    driver: Driver, office: Callable[..., Office], producer: Producer, lab: RabbitLab, vhost: str
+) -> None:
+    office()
+    sent = producer.send("tasks", {"lr": 0.1})
+    (run,) = finish(driver, outputs={"model.bin": b"weights"})
+    got, reply = producer.answer()
+    digest = f"sha256:{hashlib.sha256(b'weights').hexdigest()}"
+    assert got == sent
+    assert reply == {
+        "id": run, "state": "succeeded", "reason": None, "detail": None, "exit_code": 0,
+        "outputs": [{"path": "model.bin", "size": 7, "digest": digest, "content": base64.b64encode(b"weights").decode()}],
+    }  # fmt: skip
+    assert driver.yard.get_run(run)["params"] == {"lr": 0.1}
+    assert driver.yard.get_run(run)["owner"] == "intake-tasks"
+    until(lambda: lab.queue(vhost, "tasks").get("messages", 1) == 0, "the request acknowledged", timeout_s=60)
+
+
+def test_a_grid_is_answered_once_when_all_its_runs_are_over(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    sent = producer.send("tasks", {"_run_group_type": "grid", "lr": [0.1, 0.2, 0.3]})
+    until(lambda: len(run_ids(driver)) == 3, "three runs")
+    finish(driver)
+    assert shown(driver)[0]["state"] == "running"
+    finish(driver)
+    got, reply = producer.answer()
+    assert got == sent
+    assert [run["state"] for run in reply["runs"]] == ["succeeded"] * 3
+
+
+def test_a_failed_run_is_told_with_its_reason(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    producer.send("tasks", {"lr": 0.1})
+    (run,) = finish(driver, exit_code=3)
+    _, reply = producer.answer()
+    assert (reply["state"], reply["reason"], reply["exit_code"]) == ("failed", "error", 3)
+    assert reply["error"].startswith(f"run {run} failed: error")
+
+
+def test_nobody_waits_for_a_request_without_reply_to(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    producer.send("tasks", {"lr": 0.1}, reply_to=None, correlation_id=None)
+    finish(driver)
+    assert [row["state"] for row in shown(driver)] == ["unwanted"]
+
+
+# --- the same message again -------------------------------------------------------------------------------------
+
+
+def test_the_same_message_again_starts_nothing_and_is_answered_again(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    for _ in range(2):
+        producer.send("tasks", {"lr": 0.1}, correlation_id="c1")
+    (run,) = finish(driver)
+    assert producer.answer()[1]["id"] == run
+    producer.send("tasks", {"lr": 0.1}, correlation_id="c1")
+    assert producer.answer()[1]["id"] == run
+    assert run_ids(driver) == [run]
+    until(lambda: shown(driver)[0]["state"] == "replied", "the second reply noted")
+
+
+def test_another_request_under_a_name_that_is_taken_is_refused(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    producer.send("tasks", {"lr": 0.1}, correlation_id="c1")
+    until(lambda: run_ids(driver), "the first run")
+    producer.send("tasks", {"lr": 0.2}, correlation_id="c1")
+    _, reply = producer.answer()
+    assert reply == {"error": "correlation id c1 was used for request 1, which asks for something else"}
+    assert len(run_ids(driver)) == 1
+    producer.receive("tasks.dead")
+
+
+def test_what_was_stored_and_not_acknowledged_starts_nothing_when_it_comes_again(
+    driver: Driver, office: Callable[..., Office], producer: Producer, lab: RabbitLab, vhost: str
+) -> None:
+    """The connection is cut after the commit and before the acknowledgement; the message has no name at all."""
+    relay = lab.relay()
+    producer.send("tasks", {"lr": 0.1}, correlation_id=None)
+    with cut_at_commit(driver, relay.cut):
+        first = office(url=lab.url(vhost, port=relay.port))
+        until(lambda: run_ids(driver), "the request stored")
+        until(lambda: not first.connection.is_open, "the cut noticed")
+    relay.mend()
+    finish(driver)
+    producer.answer()
+    until(lambda: lab.queue(vhost, "tasks").get("messages", 1) == 0, "the request acknowledged", timeout_s=60)
+    assert len(run_ids(driver)) == 1
+
+
+@contextlib.contextmanager
+def cut_at_commit(driver: Driver, cut: Callable[[], None]) -> Iterator[None]:
+    """Rung after the commit of a request, before anybody else hears of it."""
+    done = threading.Event()
+
+    def once() -> None:
+        if not done.is_set():
+            done.set()
+            cut()
+
+    end = driver.yard.hints.listen("replies", once)
+    yield
+    end()
+
+
+def test_equal_requests_without_a_name_are_two(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    for _ in range(2):
+        producer.send("tasks", {"lr": 0.1}, correlation_id=None)
+    until(lambda: len(run_ids(driver)) == 2, "two runs")
+
+
+def test_a_message_id_is_a_name(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
+    office()
+    for number in ("m1", "m1", "m2"):
+        producer.send("tasks", {"lr": 0.1}, correlation_id=None, message_id=number)
+    until(lambda: len(run_ids(driver)) == 2, "two runs")
+    finish(driver)
+    assert len([producer.answer() for _ in range(2)]) == 2
+    assert len(run_ids(driver)) == 2
+
+
+# --- bad input: one sentence each, nothing started ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"\xff\xfe", "the body is not UTF-8: byte 0 is 0xff"),
+        (b"train!", "the body is not JSON: line 1, column 1: Expecting value"),
+        (b"[1]", "the body must be a JSON object"),
+        ({}, "params: 'lr' is missing"),
+        ({"lr": 5}, "params.lr: 5 is more than the maximum 1"),
+        ({"_run_group_type": "tree", "lr": 0.1}, "_run_group_type: 'tree' is not known"),
+        ({"lr": 0.1, "x": "y" * BODY_LIMIT}, "the body has 97.7 KB, more than 97.7 KB"),
+    ],
+)
+def test_what_cannot_be_used_is_put_aside_with_the_reason_and_answered(
+    driver: Driver, office: Callable[..., Office], producer: Producer, body: Any, sentence: str
+) -> None:
+    office()
+    sent = producer.send("tasks", body)
+    producer.send("tasks", {"lr": 0.1}, reply_to=None)
+    got, reply = producer.answer()
+    assert (got, list(reply)) == (sent, ["error"])
+    assert reply["error"].startswith(sentence)
+    properties, dead = producer.receive("tasks.dead")
+    assert dead == (body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert properties.headers["x-runyard-reason"].startswith(sentence)
+    assert properties.correlation_id == sent
+    until(lambda: len(run_ids(driver)) == 1, "the message behind it taken")
+
+
+def test_a_refused_request_may_come_again(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
+    office()
+    producer.send("tasks", {"lr": 5}, correlation_id="c1")
+    assert "error" in producer.answer()[1]
+    relaxed = Recipe.parse({**RECIPE, "schema": {"type": "object"}})
+    driver.yard.recipes.put(driver.admin, "train", relaxed, default=True).result()
+    producer.send("tasks", {"lr": 5}, correlation_id="c1")
+    (run,) = finish(driver)
+    assert producer.answer() == ("c1", driver_reply(run))
+
+
+def driver_reply(run: int) -> dict[str, Any]:
+    return {"id": run, "state": "succeeded", "reason": None, "detail": None, "exit_code": 0, "outputs": []}
+
+
+def test_requests_wait_for_a_recipe_that_is_not_there_yet(
+    driver: Driver, office: Callable[..., Office], producer: Producer, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("runyard.broker.intake.AGAIN_S", 0.1)
+    office(Intake.parse("tasks", {"recipe": "later"}))
+    producer.send("tasks", {"lr": 0.1})
+    until(lambda: "requests of queue tasks wait: there is no recipe 'later'" in caplog.text, "the trouble told")
+    driver.yard.recipes.put(driver.admin, "later", Recipe.parse(RECIPE), default=False).result()
+    finish(driver)
+    assert producer.answer()[1]["state"] == "succeeded"
+
+
+def test_a_queue_with_other_flags_is_told_and_left_alone(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    desk = office(Intake.parse("tasks", {"durable": False}))
+    error = until(lambda: desk.receptions[0].error, "a refusal")
+    assert str(error) == "queue tasks exists with other flags: durable is true there and false here"
+
+
+def test_a_field_mapping_names_where_parameters_are(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office(Intake.parse("tasks", {"params": {"lr": "settings.Learning rate"}, "caller": "web"}))
+    producer.send("tasks", {"settings": {"Learning rate": 0.25}, "token": "secret"})
+    (run,) = finish(driver)
+    assert (driver.yard.get_run(run)["params"], driver.yard.get_run(run)["owner"]) == ({"lr": 0.25}, "web")
+    producer.answer()
+    producer.send("tasks", {"settings": {}})
+    assert producer.answer()[1] == {"error": "the body has no 'settings.Learning rate'"}
+
+
+# --- replies that do not get through ------------------------------------------------------------------------------
+
+
+def test_a_reply_waits_for_its_queue(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
+    office()
+    producer.send("tasks", {"lr": 0.1}, reply_to="later")
+    finish(driver)
+    waiting = until(lambda: [row for row in shown(driver) if row["tries"]], "a try in vain")[0]
+    assert (waiting["state"], waiting["trouble"]) == ("due", "the broker has no queue later")
+    producer.declare("later")
+    driver.clock.now += 1.0
+    assert producer.is_empty("later")
+    for _ in range(4):
+        driver.clock.now += 3600
+    assert producer.answer("later")[1]["state"] == "succeeded"
+    until(lambda: shown(driver)[0]["state"] == "replied", "it noted")
+
+
+def test_a_reply_waits_for_the_broker(
+    driver: Driver, office: Callable[..., Office], producer: Producer, lab: RabbitLab, vhost: str
+) -> None:
+    relay = lab.relay()
+    desk = office(url=lab.url(vhost, port=relay.port))
+    producer.send("tasks", {"lr": 0.1})
+    until(lambda: run_ids(driver), "the request stored")
+    relay.cut()
+    until(lambda: not desk.connection.is_open, "the cut noticed")
+    finish(driver)
+    relay.mend()
+    assert producer.answer()[1]["state"] == "succeeded"
+    assert shown(driver)[0]["tries"] == 0
+
+
+def test_a_reply_is_sent_again_on_demand_and_forgotten_after_a_week(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    office()
+    producer.send("tasks", {"lr": 0.1})
+    finish(driver)
+    first = producer.answer()
+    until(lambda: shown(driver)[0]["state"] == "replied", "it noted")
+    assert driver.yard.outbox.resend([shown(driver)[0]["id"]]).result() == [1]
+    assert producer.answer() == first
+    until(lambda: shown(driver)[0]["state"] == "replied", "it noted again")
+    assert driver.yard.outbox.resend(queue="tasks").result() == [1]
+    assert producer.answer() == first
+    until(lambda: shown(driver)[0]["state"] == "replied", "it noted again")
+    driver.clock.now += 7 * 86400 + 1
+    driver.yard.outbox.tidy()
+    assert shown(driver) == []
+
+
+def test_what_does_not_fit_is_a_link(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
+    recipe = Recipe.parse({**RECIPE, "reply": {"fields": ["id"], "values": {"loss": "m.json:loss"}, "inline": 100}})
+    driver.yard.recipes.put(driver.admin, "train", recipe, default=True).result()
+    office()
+    producer.send("tasks", {"lr": 0.1})
+    (run,) = finish(driver, outputs={"m.json": b'{"loss": 0.5}', "large": b"x" * 101})
+    reply = producer.answer()[1]
+    assert (reply["id"], reply["loss"]) == (run, 0.5)
+    large, small = reply["outputs"]
+    assert "content" in small and "url" not in small
+    assert "content" not in large and large["url"].startswith("https://yard.example/api/v1/links/sha256:")
+    assert str(producer.channel) and driver.yard.settings.token_file.name not in large["url"]
+
+
+def test_the_broker_itself_says_how_large_a_message_may_be(
+    driver: Driver, strict: RabbitLab, connect: Connect, office: Callable[..., Office]
+) -> None:
+    vhost = strict.add_vhost()
+    with contextlib.closing(Producer(strict.url(vhost))) as producer:
+        producer.declare("tasks")
+        producer.declare("answers")
+        office(url=strict.url(vhost))
+        producer.send("tasks", {"lr": 0.1})
+        finish(driver, outputs={"a": b"x" * 4000, "b": b"y" * 9000})
+        first, second = producer.answer()[1]["outputs"]
+        assert "content" in first and "url" in second
+
+
+def test_a_reply_that_never_fits_says_so(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
+    office(Intake.parse("tasks", {"reply_limit": 300}))
+    producer.send("tasks", {"_run_group_type": "grid", "lr": [0.1, 0.2]})
+    finish(driver)
+    reply = producer.answer()[1]
+    assert reply["error"].startswith("the reply about runs 1 to 2 has ")
+    assert "raise reply_limit of intake.tasks" in reply["error"]
