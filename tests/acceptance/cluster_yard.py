@@ -10,14 +10,16 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.witness import until
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.cluster import Cluster
 
 START_S = 60.0
+TELL_S = 60.0  # an ending is told within this time of the scheduler knowing it
 SITE = "cedar"
 
 
@@ -46,8 +48,10 @@ class ClusterYard:
             assert self._process.poll() is None and time.monotonic() < deadline, (self.home / "up.log").read_text()
             time.sleep(0.1)
 
-    def add_site(self) -> None:
-        answer = self.cli("site", "add", SITE, *self._site, "--option", "poll_interval=1")
+    def add_site(self, *, eager: bool = True) -> None:
+        """`eager` looks at the queue every second, for tests that are not about how often it is looked at."""
+        pace = ["--option", "poll_interval=1"] if eager else []
+        answer = self.cli("site", "add", SITE, *self._site, *pace)
         assert answer.returncode == 0, answer.stderr
 
     def kill9(self) -> None:
@@ -83,6 +87,35 @@ class ClusterYard:
         shown = self.show(run_id)
         assert shown["ended_at"], f"{shown}\n{(self.home / 'up.log').read_text()}"
         return shown
+
+    def started(self, run_id: int) -> str:
+        """Its native id, once its runner has begun."""
+        until(lambda: self.show(run_id)["state"] == "running", timeout=90, what=f"run {run_id} runs")
+        native = self.show(run_id)["attempts"][-1]["native_id"]
+        assert native, self.show(run_id)
+        return str(native)
+
+    def told(self, run_id: int, known: Callable[[], object]) -> dict[str, Any]:
+        """How it ended. `known`: whether the scheduler knows it; the yard must soon after."""
+        until(known, timeout=150, what=f"the scheduler knows the end of run {run_id}")
+        known_at = time.monotonic()
+        shown = self.ended(run_id, TELL_S)
+        assert time.monotonic() - known_at <= TELL_S, shown
+        return shown
+
+    def queued(self, run_id: int) -> str:
+        """Its native id, once the yard tells what the scheduler says of its waiting."""
+        until(lambda: self._natives(run_id), what=f"the native id of run {run_id}")
+        return self._natives(run_id)[-1]
+
+    def _natives(self, run_id: int) -> list[str]:
+        return [attempt["native_id"] for attempt in self.show(run_id)["attempts"] if attempt["native_id"]]
+
+    def batch_directory(self, native: str) -> Path:
+        """Where the batch lies that was last accepted under this id."""
+        notes = (self.home / "site" / "batches").glob("*/accepted")
+        found = [note for note in notes if json.loads(note.read_text().splitlines()[-1])["id"] == native]
+        return max(found, key=lambda note: note.stat().st_mtime).parent
 
     def log(self, run_id: int) -> str:
         return self.cli("logs", str(run_id)).stdout

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from bench import a_interpreter_runs, c_submit, d_log_latency, e_listing, f_memory, g_start_up, harness, short_runs
+from bench import (
+    __main__ as bench,
+)
+from bench import (
+    a_interpreter_runs,
+    c_submit,
+    d_log_latency,
+    e_listing,
+    f_memory,
+    g_start_up,
+    h_slurm_sweep,
+    harness,
+    short_runs,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,17 +33,39 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(e_listing, "PAGES", 20)
     monkeypatch.setattr(f_memory, "RUNS", 30)
     monkeypatch.setattr(g_start_up, "REPETITIONS", 1)
+    for name, number in {"RUNS": 12, "SLEEP_S": 1, "PAIRS": 1, "FEWER": 3, "NO_OPS": 6, "NO_OP_PAIRS": 1}.items():
+        monkeypatch.setattr(h_slurm_sweep, name, number)
 
 
 @pytest.mark.component("GNU parallel")
 @pytest.mark.parametrize("module", [a_interpreter_runs, c_submit, d_log_latency, e_listing, f_memory, g_start_up])
 def test_it_measures(module: object, tmp_path: Path) -> None:
-    results = list(module.measure(tmp_path))  # type: ignore[attr-defined]
+    check(list(module.measure(tmp_path)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.component("slurm")
+def test_a_cluster_is_measured() -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own cannot be entered by the cluster's user
+        results = list(h_slurm_sweep.measure(Path(place)))
+    check(results)
+    (counted,) = [result for result in results if result.unit == "commands"]
+    assert (counted.met, "1 sbatch" in counted.what) == (True, True), counted
+
+
+def check(results: list[harness.Result]) -> None:
     assert results
     for result in results:
         assert result.value > 0
         assert result.alternative > 0
         assert "ratio" in result.line()
+
+
+def test_a_measurement_can_be_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f_memory, "RUNS", 10)
+    bench.resize([g_start_up, f_memory], "RUNS", "20")
+    assert f_memory.RUNS == 20
+    with pytest.raises(SystemExit, match="WALKS=20"):
+        bench.resize([f_memory], "WALKS", "20")
 
 
 def test_the_disk_is_described(tmp_path: Path) -> None:

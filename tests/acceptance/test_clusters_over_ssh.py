@@ -66,3 +66,8 @@ def test_a_host_key_that_changed_is_told_with_the_fix(yard: FarYard) -> None:
     told = " ".join(answer.stdout.split())
     assert "the host key of login1 has changed" in told
     assert "ssh-keygen" in told
+    run = yard.submit("--", "true")
+    until(lambda: "has changed" in (yard.show(run)["detail"] or ""), timeout=60, what="the run says what it waits for")
+    assert "ssh-keygen" in yard.show(run)["detail"]
+    yard.logins.tidy()
+    assert yard.ended(run, 180)["state"] == "succeeded", "once the key is known again"

@@ -73,18 +73,18 @@ def test_overlapping_ticks_are_harmless(home: Yard, tmp_path: Path) -> None:
 
 def test_the_second_login_node_refuses_and_names_the_holder(home: Yard) -> None:
     home.cli("submit", "--quiet", "--", "true")
-    (home.home / "lock").write_text('{"pid": 4711, "host": "login2", "boot_id": "x"}')
+    (home.home / "lock.holder").write_text('{"pid": 4711, "host": "login2", "boot_id": "x"}')
     answer = subprocess.run(_cron(home), capture_output=True, text=True)
     assert answer.returncode != 0
     assert "process 4711 on login2" in answer.stderr
-    (home.home / "lock").write_text(f'{{"pid": 4711, "host": "{socket.gethostname()}", "boot_id": "x"}}')
+    (home.home / "lock.holder").write_text(f'{{"pid": 4711, "host": "{socket.gethostname()}", "boot_id": "x"}}')
     assert subprocess.run(_cron(home), capture_output=True).returncode == 0
 
 
 def test_a_command_follows_its_run_without_cron(home: Yard) -> None:
     answer = home.cli("submit", "--follow", "--", "sh", "-c", "echo a; sleep 1; echo b; exit 3")
     assert (answer.stdout, answer.returncode) == ("a\nb\n", 3)
-    assert (home.home / "lock").read_text() == ""
+    assert not (home.home / "lock.holder").exists()
 
 
 def test_the_client_library_needs_no_daemon_either(home: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +101,20 @@ def test_an_idle_tick_does_next_to_nothing(home: Yard) -> None:
     assert answer.returncode == 0
     assert "| sqlite3" in answer.stderr
     assert not [name for name in ("sqlalchemy", "rich", "starlette", "runyard.agent") if name in answer.stderr]
+
+
+def test_the_end_of_a_job_waits_for_others_unless_they_have_settled_it(home: Yard) -> None:
+    assert home.cli("submit", "--wait", "--", "true").returncode == 0
+    (home.home / "lock.holder").write_text('{"pid": 4711, "host": "n3", "boot_id": "x"}')
+    settled = home.cli("check", "--site", "local", "--ended", "/site/runs/1/a1")
+    assert (settled.returncode, settled.stderr) == (0, "")
+    (home.home / "lock.holder").unlink()
+    assert home.cli("submit", "--quiet", "--", "sleep", "600").returncode == 0
+    (home.home / "lock.holder").write_text('{"pid": 4711, "host": "n3", "boot_id": "x"}')
+    waiting = subprocess.Popen(
+        home.command("check", "--site", "local", "--ended", "/site/runs/2/a1"), env=home.env, stderr=subprocess.PIPE
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(3)
+    assert b"left to others" in waiting.communicate(timeout=60)[1]
+    assert waiting.returncode == 0

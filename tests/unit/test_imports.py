@@ -15,22 +15,23 @@ import runyard
 SOURCE = Path(runyard.__file__).parent
 
 _GROUND = {"errors", "model"}
-_BASE = _GROUND | {"settings", "machine", "home", "log"}
+_BASE = _GROUND | {"settings", "machine", "locks", "home", "log"}
 _STORAGE = {"store", "blobs", "broker"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "machine": set(),
+    "locks": {"machine"},
     "model": {"errors"},
     "settings": _GROUND,
     "log": _GROUND | {"settings"},
-    "home": _GROUND | {"settings", "machine"},
+    "home": _GROUND | {"settings", "machine", "locks"},
     "store": _BASE,
     "blobs": _BASE,
     "broker": _BASE,
     "hosts": _BASE,
     "yard": _BASE | _STORAGE,
-    "server": _BASE | _STORAGE | {"yard"},
+    "server": _BASE | _STORAGE | {"yard", "bridges"},
     "client": _BASE,
     "bridges": _BASE,
     "backends": _BASE | {"hosts", "runner"},
@@ -50,6 +51,7 @@ HEAVY = {
     "rich",
     "yaml",
     "psutil",
+    "pika",
     "runyard.server",
     "runyard.agent",
 }

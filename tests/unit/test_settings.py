@@ -16,6 +16,10 @@ def test_defaults_file_and_variables(tmp_path: Path) -> None:
     assert settings.load(None, {"RUNYARD_HOME": str(tmp_path)}).port == 1234
 
 
+def test_a_password_of_digits_stays_a_text(tmp_path: Path) -> None:
+    assert settings.load(tmp_path, {"RUNYARD_BROKER_PASSWORD": "12345"}).broker_password == "12345"
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -25,6 +29,8 @@ def test_defaults_file_and_variables(tmp_path: Path) -> None:
         ('cpus = "many"', "cpus: 'many' is not a whole number"),
         ('log_level = "loud"', "log_level: 'loud' is not known"),
         ("gpus = 3", "gpus: must be a list"),
+        ('trusted_networks = ["192.168.1.1/24"]', "trusted_networks: '192.168.1.1/24' is not a network"),
+        ('trusted_networks = ["lab"]', "trusted_networks: 'lab' is not a network"),
     ],
 )
 def test_a_bad_file_is_named_with_the_fix(tmp_path: Path, text: str, sentence: str) -> None:
@@ -33,6 +39,15 @@ def test_a_bad_file_is_named_with_the_fix(tmp_path: Path, text: str, sentence: s
         settings.load(tmp_path, {})
     assert sentence in caught.value.message
     assert "config.toml" in caught.value.message
+
+
+def test_trusted_networks_are_offered_as_they_should_be_written(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('trusted_networks = ["192.168.1.17/24"]')
+    with pytest.raises(errors.ConfigError) as caught:
+        settings.load(tmp_path, {})
+    assert caught.value.fix == "write 192.168.1.0/24"
+    (tmp_path / "config.toml").write_text('trusted_networks = ["192.168.1.0/24", "::1", "10.0.0.1"]')
+    assert settings.load(tmp_path, {}).trusted_networks == ["192.168.1.0/24", "::1/128", "10.0.0.1/32"]
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
@@ -72,7 +87,7 @@ def test_a_holder_on_another_machine_counts_where_the_home_is_shared(
 ) -> None:
     """Its process cannot be asked from here, and the kernel's lock may not reach so far."""
     mine = settings.Settings(home=tmp_path, network_home=network_home)
-    (tmp_path / "lock").write_text('{"pid": 7, "host": "login2.elsewhere", "boot_id": "x"}')
+    (tmp_path / "lock.holder").write_text('{"pid": 7, "host": "login2.elsewhere", "boot_id": "x"}')
     if free:
         with home.lock(mine):
             pass
@@ -84,7 +99,7 @@ def test_a_holder_on_another_machine_counts_where_the_home_is_shared(
 
 def test_a_holder_of_this_machine_that_died_leaves_the_home_free(tmp_path: Path) -> None:
     mine = settings.Settings(home=tmp_path, network_home="yes")
-    (tmp_path / "lock").write_text(f'{{"pid": 1, "host": "{socket.gethostname()}", "boot_id": "before"}}')
+    (tmp_path / "lock.holder").write_text(f'{{"pid": 1, "host": "{socket.gethostname()}", "boot_id": "before"}}')
     with home.lock(mine):
         pass
-    assert (tmp_path / "lock").read_text() == ""
+    assert not (tmp_path / "lock.holder").exists()

@@ -1,27 +1,19 @@
-"""Files named by what is in them: `sha256:<hex>`, the same digest that `sha256sum` prints."""
+"""Files named by what is in them, see `runyard.model.digest`."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
-import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from runyard import errors
+from runyard.model.digest import check_digest
 
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 CHUNK = 1 << 20
-
-
-def check_digest(text: str) -> str:
-    """The digest itself; anything else is refused before it could become a path."""
-    if not _DIGEST.fullmatch(text):
-        raise errors.InvalidInput(f"{text[:80]!r} is not a digest", "it looks like sha256: and 64 hexadecimal digits")
-    return text
 
 
 class Blobs:
@@ -44,6 +36,11 @@ class Blobs:
             return self.path(digest).open("rb")
         except FileNotFoundError:
             raise errors.NotFound(f"there is no blob {digest}") from None
+
+    def chunks(self, digest: str) -> Iterator[bytes]:
+        """The bytes, piece by piece; raises NotFound."""
+        with self.open(digest) as file:
+            yield from iter(lambda: file.read(CHUNK), b"")
 
     def put(self, digest: str, chunks: Iterable[bytes]) -> None:
         """Store what the chunks hold. A wrong digest leaves no trace."""

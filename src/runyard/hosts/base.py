@@ -6,7 +6,7 @@ these verbs, each of them one round trip however many runs it is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +91,15 @@ class Source:
     digest: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parcel:
+    """Bytes that are wanted on the host, at one place or at several."""
+
+    digest: str
+    targets: tuple[str, ...]  # absolute paths
+    read: Callable[[], Iterable[bytes]] = field(repr=False)  # the bytes, piece by piece, when their turn comes
+
+
 class Host(Protocol):
     """Promises: calls may come from any thread, and each has its own time-out. A command that fails, is missing or does
     not answer is a Result, never an exception; files that cannot be written or read raise OSError, and a host that does
@@ -109,6 +118,11 @@ class Host(Protocol):
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         """Make the directory `target` with these files appear at once, unless it is there; then it is made whole."""
+        ...
+
+    def deliver(self, parcels: Sequence[Parcel]) -> None:
+        """Make the files of the parcels, and the directories that they need. A file appears whole, checked and without
+        permission to write (0400). Nothing is held in memory but a piece. What reading them raises is passed on."""
         ...
 
     def fetch(self, path: str) -> bytes:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from runyard.hosts import far
@@ -41,9 +41,11 @@ def question(request: Mapping[str, Any], payload: Sequence[bytes] = ()) -> bytes
 class Conversation:
     """Use it as a context; `frames` gives what the far side says, and raises NoAnswer or the far side's OSError."""
 
-    def __init__(self, command: Sequence[str], asked: bytes, patience: float) -> None:
-        """`patience`: seconds without any progress, in either direction, after which it is given up."""
+    def __init__(self, command: Sequence[str], asked: bytes, patience: float, more: Iterable[bytes] = ()) -> None:
+        """`patience`: seconds without any progress, in either direction, after which it is given up. `more` is sent
+        after what is asked, each piece fetched when its turn comes; none of them is empty."""
         self._command, self._unsent, self._patience = command, memoryview(asked), patience
+        self._more = iter(more)
         self._received = bytearray()
         self._begun = self.whole = False
 
@@ -128,7 +130,9 @@ class Conversation:
         except BlockingIOError:
             return False
         except BrokenPipeError:  # why it does not listen is told by its end
-            self._unsent = self._unsent[:0]
+            self._unsent, self._more = self._unsent[:0], iter(())
+        if not self._unsent:
+            self._unsent = memoryview(next(self._more, b""))
         return True
 
     def _cut(self) -> NoAnswer:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from runyard.hosts import scan
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Output, Result, Search, Seen, Source
-from runyard.hosts.far import commands, outputs, scanning
+from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Output, Parcel, Result, Search, Seen, Source
+from runyard.hosts.far import commands, inputs, outputs, scanning
 from runyard.hosts.far import files as far_files
 
 SCHEDULERS = {"slurm": ["sinfo", "--noheader"], "gridengine": ["qhost"]}
@@ -32,6 +32,10 @@ class LocalHost:
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         far_files.install(os.fsencode(target), {os.fsencode(name): data for name, data in files.items()})
+
+    def deliver(self, parcels: Sequence[Parcel]) -> None:
+        for parcel in parcels:
+            inputs.receive([os.fsencode(target) for target in parcel.targets], parcel.digest, parcel.read())
 
     def fetch(self, path: str) -> bytes:
         return far_files.fetch(os.fsencode(path))

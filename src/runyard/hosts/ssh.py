@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from runyard.hosts import far, scan, trouble
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Result, Search, Seen, Source, Unreachable
+from runyard.hosts.base import (
+    CHUNK,
+    SCAN_BYTES,
+    Host,
+    Known,
+    Listing,
+    Parcel,
+    Result,
+    Search,
+    Seen,
+    Source,
+    Unreachable,
+)
 from runyard.hosts.conversation import Conversation, Frame, NoAnswer, question
 from runyard.hosts.far import desk
 from runyard.hosts.local import listing
@@ -49,6 +61,11 @@ class SshHost:
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         self._ask({"do": "install", "target": target, **_sizes(files)}, files.values())
+
+    def deliver(self, parcels: Sequence[Parcel]) -> None:
+        told = [{"targets": list(parcel.targets), "digest": parcel.digest} for parcel in parcels]
+        with self._answering({"do": "deliver", "parcels": told}, more=_pieces(parcels)) as frames:
+            list(frames)
 
     def fetch(self, path: str) -> bytes:
         (_, problem), *data = self._ask({"do": "fetch", "paths": [path]})
@@ -105,11 +122,12 @@ class SshHost:
 
     @contextlib.contextmanager
     def _answering(
-        self, request: Mapping[str, Any], payload: Iterable[bytes] = (), patience: float = PATIENCE_S
-    ) -> Iterator[Iterator[Frame]]:
+        self, request: Mapping[str, Any], payload: Iterable[bytes] = (), patience: float = PATIENCE_S,
+        more: Iterable[bytes] = (),
+    ) -> Iterator[Iterator[Frame]]:  # fmt: skip
         """Raises Unreachable without an answer, and the far side's OSError."""
         login = self._logins.choose()
-        spoken = Conversation(login.command(self.command_line), question(request, list(payload)), patience)
+        spoken = Conversation(login.command(self.command_line), question(request, list(payload)), patience, more)
         try:
             with spoken:
                 yield spoken.frames()
@@ -149,6 +167,13 @@ def documents(frames: Iterable[Frame]) -> Iterator[tuple[Any, list[bytes]]]:
         document, data, any_yet = json.loads(payload), [], True
     if any_yet:
         yield document, data
+
+
+def _pieces(parcels: Iterable[Parcel]) -> Iterator[bytes]:
+    for parcel in parcels:
+        for piece in filter(None, parcel.read()):
+            yield desk.PIECE.pack(len(piece)) + piece
+        yield desk.PIECE.pack(0)
 
 
 def _sizes(files: Mapping[str, bytes]) -> dict[str, Any]:

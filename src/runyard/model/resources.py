@@ -16,8 +16,12 @@ MAX_TIME = 10 * 366 * 86400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
-    """One run's request. `None` means not asked for: no limit and no slot of that kind."""
+    """One run's request. `None` means not asked for: no limit and no slot of that kind.
 
+    The run's process starts on the first of its nodes; cpus, memory and gpus are those of each node.
+    """
+
+    nodes: int = 1
     cpus: int = 1
     memory: int | None = None  # bytes
     gpus: int = 0
@@ -34,15 +38,17 @@ class Resources:
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
     def describe(self) -> str:
-        parts = [f"{self.cpus} cpu" + ("s" if self.cpus != 1 else "")]
+        parts = [f"{self.nodes} nodes"] if self.nodes > 1 else []
+        parts.append(f"{self.cpus} cpu" + ("s" if self.cpus != 1 else ""))
         if self.memory:
             parts.append(f"{units.show_size(self.memory)} memory")
         if self.gpus:
             parts.append(f"{self.gpus} {self.gpu_type or ''} gpu".replace("  ", " ") + ("s" if self.gpus != 1 else ""))
-        return ", ".join(parts)
+        return ", ".join(parts) + (" on each" if self.nodes > 1 else "")
 
 
 _PARSERS: dict[str, Callable[[object], Any]] = {
+    "nodes": lambda value: fields.integer(value, "resources.nodes", 1, MAX_COUNT),
     "cpus": lambda value: fields.integer(value, "resources.cpus", 1, MAX_COUNT),
     "memory": lambda value: fields.at_most(units.parse_size(value, "resources.memory"), "resources.memory", MAX_MEMORY),
     "gpus": lambda value: fields.integer(value, "resources.gpus", 0, MAX_COUNT),
@@ -91,7 +97,7 @@ class Capacity:
         """The kinds of slot that are missing; empty when the request fits."""
         if self.elastic:
             return []
-        short = []
+        short = ["nodes"] if asked.nodes > 1 else []
         if asked.cpus > self.cpus:
             short.append("cpus")
         if (asked.memory or 0) > self.memory:
@@ -116,4 +122,4 @@ class Capacity:
     def describe(self) -> str:
         if self.elastic:
             return "whatever its own queue allows"
-        return f"{self.cpus} cpus, {units.show_size(self.memory)} memory, {len(self.gpus)} gpus"
+        return f"one node with {self.cpus} cpus, {units.show_size(self.memory)} memory, {len(self.gpus)} gpus"

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, output_file, template, units
+from runyard.model import fields, globs, input_file, output_file, template, units
 from runyard.model.array import Array
+from runyard.model.input_file import InputFile
 from runyard.model.resources import Resources
 from runyard.model.states import FAILURES, Reason
 
@@ -108,6 +109,7 @@ class RunSpec:
     cwd: str | None = None  # None: a fresh directory of the attempt
     seed: int | None = None
     resources: Resources = field(default_factory=Resources)
+    inputs: tuple[InputFile, ...] = ()  # brought into $RUNYARD_INPUTS before it starts
     outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
     split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
     stdout: str | None = None  # a file of the user's that standard output goes to, see output_file
@@ -163,7 +165,7 @@ class RunSpec:
 def _plain(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _command(value: object) -> list[str] | str:
@@ -191,7 +193,8 @@ def name_text(value: object, where: str) -> str:
     return value
 
 
-def _params(value: object) -> dict[str, Any]:
+def params_mapping(value: object) -> dict[str, Any]:
+    """Parameters: any JSON values by name, of bounded size."""
     if not isinstance(value, Mapping):
         raise errors.InvalidInput("params: must be a mapping of names to values")
     for key in value:
@@ -238,14 +241,6 @@ def _seed(value: object) -> int:
     return fields.integer(value, "seed", 0, (1 << 63) - 1)
 
 
-def _globs(value: object) -> tuple[str, ...]:
-    globs = fields.texts(value, "outputs", 4096)
-    for glob in globs:
-        if glob.startswith("/") or ".." in glob.split("/"):
-            raise errors.InvalidInput(f"outputs: {glob!r} leads out of the output directory", "use a relative pattern")
-    return tuple(globs)
-
-
 def _runs(value: object, where: str) -> tuple[int, ...]:
     items = value if isinstance(value, (list, tuple)) else [value]
     return tuple(dict.fromkeys(fields.integer(item, where, 1, 1 << 62) for item in items))
@@ -269,12 +264,13 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "script": lambda value: fields.text(value, "script", LONGEST_TEXT, raw=True),
     "project": lambda value: name_text(value, "project"),
     "name": lambda value: fields.text(value, "name", 200, empty=True),
-    "params": _params,
+    "params": params_mapping,
     "env": env_mapping,
     "cwd": _cwd,
     "seed": _seed,
     "resources": Resources.parse,
-    "outputs": _globs,
+    "inputs": input_file.parse,
+    "outputs": lambda value: globs.parse(value, "outputs"),
     "split_output": lambda value: fields.boolean(value, "split_output"),
     "stdout": lambda value: output_file.parse(value, "stdout"),
     "stderr": lambda value: output_file.parse(value, "stderr"),

@@ -39,6 +39,7 @@ class Hello:
     boot_id: str
     version: str
     total: Capacity
+    lease: int = 0  # seconds it may be silent, where that is more than the yard's own lease: cron comes once a minute
 
     def to_json(self) -> dict[str, Any]:
         return {**_shallow(self), "total": self.total.to_json()}
@@ -58,10 +59,12 @@ class Claim:
     spec: dict[str, Any]  # RunSpec.to_json()
     argv: list[str]
     resources: Resources
+    avoid: tuple[str, ...] = ()  # nodes of the site that failed earlier attempts of the run
     state: AttemptState = AttemptState.CLAIMED  # further on when an agent adopts what it had before
 
     def to_json(self) -> dict[str, Any]:
-        return {**_shallow(self), "key": str(self.key), "resources": self.resources.to_json()}
+        told = {"key": str(self.key), "resources": self.resources.to_json(), "avoid": list(self.avoid)}
+        return {**_shallow(self), **told}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Claim:
@@ -70,6 +73,7 @@ class Claim:
                 **value,
                 "key": AttemptKey.from_text(value["key"]),
                 "resources": Resources(**value["resources"]),
+                "avoid": tuple(value["avoid"]),
                 "state": AttemptState(value["state"]),
             }
         )

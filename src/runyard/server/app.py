@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from runyard import errors
@@ -16,7 +16,7 @@ from runyard.server.answers import error_answer
 from runyard.server.auth import HostCheck
 from runyard.server.middleware import Perimeter
 from runyard.server.route import PREFIX, Endpoint, Route
-from runyard.server.routes import ROUTES
+from runyard.server.routes import ROUTES, training_runs
 from runyard.server.service import Service
 from runyard.yard import Yard
 
@@ -26,7 +26,7 @@ def build_app(yard: Yard) -> Starlette:
     service = Service(yard)
     hosts = HostCheck(yard.settings.host, yard.settings.allowed_hosts)
     app = Starlette(
-        routes=[StarletteRoute("/", _to_docs), *_starlette_routes(service)],
+        routes=[*_starlette_routes(service, training_runs.ROUTES, ""), *_starlette_routes(service, ROUTES, PREFIX)],
         middleware=[Middleware(Perimeter, service=service, hosts=hosts)],
         exception_handlers={HTTPException: _no_such_path},
     )
@@ -35,20 +35,11 @@ def build_app(yard: Yard) -> Starlette:
     return app
 
 
-def _starlette_routes(service: Service) -> list[StarletteRoute]:
-    endpoints = {path: Endpoint(rows, service) for path, rows in _by_path().items()}
-    return [StarletteRoute(f"{PREFIX}{path}", endpoint) for path, endpoint in endpoints.items()]
-
-
-def _by_path() -> Mapping[str, list[Route]]:
-    found: dict[str, list[Route]] = {}
-    for row in ROUTES:
-        found.setdefault(row.path, []).append(row)
-    return found
-
-
-async def _to_docs(request: Request) -> Response:
-    return RedirectResponse(f"{PREFIX}/docs")
+def _starlette_routes(service: Service, rows: Iterable[Route], prefix: str) -> list[StarletteRoute]:
+    by_path: dict[str, list[Route]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
+    return [StarletteRoute(f"{prefix}{path}", Endpoint(found, service)) for path, found in by_path.items()]
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:

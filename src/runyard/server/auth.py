@@ -23,6 +23,8 @@ class Access(enum.StrEnum):
     ADMIN = "admin"
     AGENT = "agent"
     UPLOADER = "member or agent"
+    CALLER = "caller"  # sees recipes, and its own requests
+    REQUESTER = "member or caller"
 
 
 _ALLOWED: dict[Access, frozenset[Role]] = {
@@ -33,6 +35,8 @@ _ALLOWED: dict[Access, frozenset[Role]] = {
     Access.ADMIN: frozenset({Role.ADMIN}),
     Access.AGENT: frozenset({Role.ADMIN, Role.AGENT}),
     Access.UPLOADER: frozenset({Role.ADMIN, Role.MEMBER, Role.AGENT}),
+    Access.CALLER: frozenset({Role.ADMIN, Role.MEMBER, Role.VIEWER, Role.CALLER}),
+    Access.REQUESTER: frozenset({Role.ADMIN, Role.MEMBER, Role.CALLER}),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
+from runyard.model import json_text
 from runyard.model.roles import Caller
 from runyard.server import body
 from runyard.server.service import Service
@@ -44,5 +45,5 @@ class Call:
     async def json(self) -> dict[str, Any]:
         data = await self.bytes(self.service.yard.settings.body_limit)
         if len(data) <= PARSED_INLINE:
-            return body.parse_json(data)
-        return await self.service.read(body.parse_json, data)
+            return json_text.parse_object(data)
+        return await self.service.read(json_text.parse_object, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from runyard.model.roles import Caller
@@ -33,6 +33,9 @@ class DirectLink:
 
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         self._yard.blobs.adopt(digest, path, link=movable)
+
+    def get_blob(self, digest: str) -> Iterator[bytes]:
+        return self._yard.blobs.chunks(digest)
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self._unlisten.append(self._yard.hints.listen(f"site:{site}", callback))

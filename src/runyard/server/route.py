@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runyard import errors
 from runyard.server.answers import error_answer
-from runyard.server.auth import Access, check_role, find_secret
+from runyard.server.auth import Access
 from runyard.server.call import Call
 from runyard.server.parameters import Parameter, parse_all
 from runyard.server.service import Service
@@ -91,8 +91,7 @@ class Endpoint:
         scope["runyard.path"] = row.path
         caller = None
         if row.access is not Access.PUBLIC:
-            caller = self._service.yard.authenticate(find_secret(scope["headers"]))
-            check_role(caller, row.access)
+            caller = self._service.gate.admit(scope, row.access)
         values = {}
         if row.parameters or scope["query_string"]:
             values = parse_all(row.parameters, scope["path_params"], scope["query_string"])

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from runyard.server.counts import RequestCounts
+from runyard.server.gate import Gate
 from runyard.server.news import News
 from runyard.yard import Yard
 
@@ -43,6 +44,7 @@ class Bell:
 class Service:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
+        self.gate = Gate(yard)
         self.counts = RequestCounts()
         self.news = News(yard.hints)
         self.stopping = False

@@ -12,7 +12,7 @@ import functools
 import json
 from importlib import resources
 
-MODULES = ("files", "commands", "scanning", "outputs", "desk")  # each imports only those before it
+MODULES = ("files", "commands", "scanning", "outputs", "inputs", "desk")  # each imports only those before it
 OLDEST = "3.6"
 TOO_OLD = "too old for runyard: "
 

@@ -7,10 +7,11 @@ import sys
 import time
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Tuple, TypeVar
 
-from . import commands, files, outputs, scanning
+from . import commands, files, inputs, outputs, scanning
 
 MARK = b"\0runyard answers\0"  # whatever a login shell says comes before it
 HEAD = struct.Struct(">cI")  # of a frame: its kind, and how many bytes follow
+PIECE = struct.Struct(">I")  # of a piece of a file on its way here: how many bytes follow; none after the last
 DOCUMENT, DATA, PROBLEM, BEAT, END = b"J", b"D", b"P", b".", b"Z"
 
 BEAT_S = 1.0  # long work says so often that it goes on
@@ -49,6 +50,11 @@ class Desk:
     def do_install(self, request: Json) -> None:
         files.install(files.encode(request["target"]), dict(self._files(request)))
 
+    def do_deliver(self, request: Json) -> None:
+        for parcel in request["parcels"]:
+            targets = [files.encode(target) for target in parcel["targets"]]
+            inputs.receive(targets, parcel["digest"], self._beating(self._pieces()))
+
     def do_fetch(self, request: Json) -> None:
         for path in self._beating(request["paths"]):
             try:
@@ -86,6 +92,13 @@ class Desk:
 
     def _files(self, request: Json) -> List[Tuple[bytes, bytes]]:
         return [(files.encode(name), self._take(size)) for name, size in request["files"]]
+
+    def _pieces(self) -> Iterator[bytes]:
+        while True:
+            (size,) = PIECE.unpack(self._take(PIECE.size))
+            if not size:
+                return
+            yield self._take(size)
 
     def _take(self, size: int) -> bytes:
         """Exactly so much: a request that was cut off on its way is not carried out."""

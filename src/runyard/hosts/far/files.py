@@ -46,7 +46,7 @@ def write(path: bytes, data: bytes, durable: bool = False) -> None:
             os.close(descriptor)
         os.rename(draft, path)
     except BaseException:
-        _unlink(draft)
+        remove(draft)
         raise
 
 
@@ -70,7 +70,7 @@ def _install_anew(target: bytes, files: Dict[bytes, bytes]) -> bool:
         return True
     except OSError as error:
         for name in files:
-            _unlink(os.path.join(draft, name))
+            remove(os.path.join(draft, name))
         os.rmdir(draft)
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
@@ -103,7 +103,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _unlink(path: bytes) -> None:
+def remove(path: bytes) -> None:
     try:
         os.unlink(path)
     except OSError:
