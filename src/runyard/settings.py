@@ -15,6 +15,7 @@ from typing import Any
 
 from runyard import errors
 from runyard.model import fields, units
+from runyard.model.bridge import RodanBridge
 from runyard.model.intake import Intake
 from runyard.model.webhook import Webhook
 
@@ -51,6 +52,7 @@ class Settings:
     event_exchange: str = _setting("runyard.events", "Topic exchange of the broker that is told of states; empty: none")
     intake: dict[str, Intake] = _setting({}, "Tables, one for each queue of requests: see [requests](requests.md)")
     webhook: dict[str, Webhook] = _setting({}, "Tables, one for each address to tell: see [requests](requests.md)")
+    bridge: dict[str, RodanBridge] = _setting({}, "The table [bridge.rodan]: see [from Rodan](../howto/from-rodan.md)")
     cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
     memory: int = _setting(
         0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
@@ -130,7 +132,11 @@ _VARIABLES = (
     "port", "host", "store", "broker", "broker_password", "broker_password_file", "broker_ca_file", "cpus", "memory",
     "python", "network_home", "daemon", "log_level",
 )  # fmt: skip
-_TABLES: dict[str, Callable[[str, object], Any]] = {"intake": Intake.parse, "webhook": Webhook.parse}
+_TABLES: dict[str, Callable[[str, object], Any]] = {
+    "intake": Intake.parse,
+    "webhook": Webhook.parse,
+    "bridge": RodanBridge.parse,
+}
 _TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
 
 

@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.witness import Witness, until
+from runyard.agent.pace import MOST_AHEAD
+from tests.acceptance.pool import Pool, Tickets, Work
+from tests.acceptance.witness import until
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.yard import Yard
 
-SITE = "pool"
-QUEUE = f"runyard.tickets.{SITE}"
-RUNS = 40
-
-
-class Pool:
-    """Agents of one site, each in a directory of its own, as on machines of their own."""
-
-    def __init__(self, yard: Yard, **variables: str) -> None:
-        self._yard = yard
-        added = yard.cli("site", "add", SITE, "--kind", "local", "--served-by", "agent")
-        assert added.returncode == 0, added.stderr
-        token = yard.cli("token", "create", "pool-agent", "--role", "agent", "--site", SITE, "-q").stdout.strip()
-        self._env = {**yard.env, "RUNYARD_URL": yard.url, "RUNYARD_TOKEN": token, **variables}
-
-    @contextlib.contextmanager
-    def agent(self, name: str, *, cpus: int = 1) -> Iterator[subprocess.Popen[bytes]]:
-        home = self._yard.home / name  # below the yard's, so that its removal ends what is left
-        home.mkdir(exist_ok=True)
-        env = {**self._env, "RUNYARD_HOME": str(home), "RUNYARD_CPUS": str(cpus)}
-        command = self._yard.command("agent", "--site", SITE, "--dir", str(home / "site"))
-        with (home / "agent.log").open("ab") as log:
-            process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-
-    def log(self, name: str) -> str:
-        return (self._yard.home / name / "agent.log").read_text()
+RUNS = 1000
+SLOTS = 1  # of each agent
 
 
 @pytest.fixture
@@ -57,47 +27,51 @@ def url(lab: RabbitLab) -> str:
     return lab.url(lab.add_vhost())
 
 
-def submit(yard: Yard, count: int, *command: str) -> list[int]:
-    with yard.client() as client:
-        return [run.id for run in client.submit_many([{"command": list(command), "site": SITE}] * count)]
+@pytest.fixture
+def tickets(lab: RabbitLab, url: str) -> Tickets:
+    return Tickets(lab, url)
 
 
-def all_ended(yard: Yard, ids: list[int]) -> bool:
-    with yard.client() as client:
-        return all(run.final for run in client.runs_by_id(ids).values())
-
-
-def consumers(lab: RabbitLab, url: str) -> int:
-    """Agents that listen, by the broker's own word."""
-    found = lab.admin("GET", "consumers", url.rpartition("/")[2])
-    return len([one for one in found if one["queue"]["name"] == QUEUE])
-
-
-def test_two_agents_share_the_work_and_everything_runs_once(
-    lab: RabbitLab, url: str, make_yard: Callable[..., Yard], tmp_path: Path
+def test_two_agents_share_a_thousand_runs_by_priority(
+    tickets: Tickets, url: str, postgres_url: str, make_yard: Callable[..., Yard], tmp_path: Path
 ) -> None:
-    yard, witness = make_yard(cpus=1, broker=url), Witness(tmp_path)
-    pool = Pool(yard)
-    with pool.agent("one"), pool.agent("two"):
-        until(lambda: consumers(lab, url) == 2, what="both agents listening", timeout=120)
-        ids = submit(yard, RUNS, *witness.command("sleep 0.1"))
-        until(lambda: all_ended(yard, ids), what="every run over", timeout=180)
-    assert set(witness.count("start").values()) == {1}
-    assert set(witness.count("start")) == set(ids)
+    """Each agent keeps the order to the number of its slots, and runs of higher priority wait elsewhere only where
+    the other agent has them in its hands."""
+    yard = make_yard(cpus=1, broker=url, store=postgres_url)
+    pool, work = Pool(yard), Work(yard, tmp_path, "echo $RUNYARD_RUN_ID >> ${OUTPUT_DIR%%/site/*}/order")
+    with pool.agent("one", cpus=SLOTS), pool.agent("two", cpus=SLOTS):
+        tickets.until_taken_by(2)
+        assert yard.cli("site", "drain", "pool").returncode == 0
+        work.give_each([{"priority": number * 7 % RUNS} for number in range(RUNS)])
+        assert yard.cli("site", "resume", "pool").returncode == 0
+        work.until_done_once()
+    priority = {run_id: number * 7 % RUNS for number, run_id in enumerate(work.ids)}
+    shares = [_priorities(pool.home(name) / "order", priority) for name in ("one", "two")]
+    assert all(share == sorted(share, reverse=True) and len(share) > RUNS / 10 for share in shares)
+    assert _most_overtaken([priority[run_id] for run_id in work.witness.count("start")]) <= MOST_AHEAD + SLOTS
+
+
+def _priorities(path: Path, priority: dict[int, int]) -> list[int]:
+    return [priority[int(line)] for line in path.read_text().splitlines()]
+
+
+def _most_overtaken(starts: list[int]) -> int:
+    """How many runs of higher priority were still to start, where it was worst."""
+    return max(sum(later > one for later in starts[place:]) for place, one in enumerate(starts))
 
 
 def test_a_full_agent_does_not_listen_and_holds_nothing(
-    lab: RabbitLab, url: str, make_yard: Callable[..., Yard]
+    tickets: Tickets, url: str, make_yard: Callable[..., Yard], tmp_path: Path
 ) -> None:
     yard = make_yard(cpus=1, broker=url)
-    vhost = url.rpartition("/")[2]
     with Pool(yard).agent("one"):
-        until(lambda: consumers(lab, url) == 1, what="the agent listening", timeout=120)
-        ids = submit(yard, 2, "sleep", "600")
-        until(lambda: consumers(lab, url) == 0, what="a full agent that does not listen", timeout=120)
-        until(lambda: lab.queue(vhost, QUEUE).get("messages_unacknowledged") == 0, what="nothing held")
-        yard.cli("cancel", *map(str, ids))
-        until(lambda: consumers(lab, url) == 1, what="the agent listening again", timeout=120)
+        tickets.until_taken_by(1)
+        work = Work(yard, tmp_path, "sleep 600")
+        work.give(2)
+        tickets.until_taken_by(0)
+        until(lambda: tickets.held() == 0, what="nothing held")
+        yard.cli("cancel", *map(str, work.ids))
+        tickets.until_taken_by(1)
 
 
 @pytest.mark.parametrize("fault", ["password", "vhost"])
@@ -114,13 +88,13 @@ def test_a_broker_that_says_no_keeps_the_yard_from_starting(
 
 
 def test_a_broker_that_is_down_does_not_keep_anybody(
-    lab: RabbitLab, url: str, make_yard: Callable[..., Yard], tmp_path: Path
+    lab: RabbitLab, url: str, tickets: Tickets, make_yard: Callable[..., Yard], tmp_path: Path
 ) -> None:
     lab.kill("n1")
-    yard, witness = make_yard(cpus=1, broker=url), Witness(tmp_path)
+    yard = make_yard(cpus=1, broker=url)
     with Pool(yard).agent("one"):
-        ids = submit(yard, 3, *witness.command("true"))
-        until(lambda: all_ended(yard, ids), what="runs without a broker", timeout=120)
+        work = Work(yard, tmp_path)
+        work.give(3)
+        work.until_done_once()
         lab.start_node("n1")
-        until(lambda: consumers(lab, url) == 1, what="the agent listening", timeout=120)
-    assert set(witness.count("start").values()) == {1}
+        tickets.until_taken_by(1)

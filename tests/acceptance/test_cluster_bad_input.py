@@ -51,7 +51,7 @@ def submit(yard: ClusterYard, site: str) -> int:
     return int(answer.stdout)
 
 
-def tested(yard: ClusterYard, site: str) -> tuple[int, str]:
+def findings(yard: ClusterYard, site: str) -> tuple[int, str]:
     answer = yard.cli("site", "test", site, timeout=180)
     return answer.returncode, " ".join(answer.stdout.split())
 
@@ -67,14 +67,14 @@ def test_what_the_scheduler_refuses(cluster_yard: GetYard, kind: str, option: st
     assert ending(shown) == ("failed", "rejected", 1), shown
     assert REFUSED[kind, option] in shown["detail"]
     with another_site(yard, "--dir", str(yard.home / "other"), "--option", f"{option}=nosuch") as site:
-        code, told = tested(yard, site)
+        code, told = findings(yard, site)
     assert (code, REFUSED[kind, option] in told) == (1, True), told
 
 
 def test_programs_that_are_missing(yard: ClusterYard) -> None:
     """The run waits, and says for what: somebody may mend it."""
     with another_site(yard, "--dir", str(yard.home / "bare"), "--option", "bin=/nowhere") as site:
-        code, told = tested(yard, site)
+        code, told = findings(yard, site)
         assert code == 1
         assert re.search(r"there is no (sbatch|qsub).* --option bin=DIRECTORY", told)
         run = submit(yard, site)
@@ -94,7 +94,7 @@ def test_a_directory_that_cannot_be_written(yard: ClusterYard) -> None:
     place = yard.lab.root / "of-root"
     place.mkdir(mode=0o755, exist_ok=True)
     with another_site(yard, "--dir", str(place)) as site:
-        code, told = tested(yard, site)
+        code, told = findings(yard, site)
         assert code == 1
         assert f"{place} cannot be written: permission denied fix: choose another with --dir" in told
         shown = yard.ended(submit(yard, site), 60)
@@ -110,7 +110,7 @@ def test_a_directory_that_is_not_shared(yard: ClusterYard) -> None:
     place.mkdir(exist_ok=True)
     yard.lab.user.own(place)
     with another_site(yard, "--dir", str(place)) as site:
-        code, told = tested(yard, site)
+        code, told = findings(yard, site)
         assert code == 1, told
         assert "choose a directory that all nodes share with --dir" in told
         shown = yard.ended(submit(yard, site), 90)
@@ -128,7 +128,7 @@ def test_a_full_quota(yard: ClusterYard) -> None:
         with (place / "full").open("wb") as file, contextlib.suppress(OSError):
             file.write(bytes(2 << 20))
         with another_site(yard, "--dir", str(place)) as site:
-            code, told = tested(yard, site)
+            code, told = findings(yard, site)
             assert (code, "no space left on device fix: choose another with --dir" in told) == (1, True), told
             shown = yard.ended(submit(yard, site), 60)
     finally:

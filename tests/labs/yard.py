@@ -59,10 +59,12 @@ class Yard:
         self._clients.append(runyard.Client(home=self.home, start=False))
         return self._clients[-1]
 
-    def start(self) -> Yard:
+    def start(self, *program: str) -> Yard:
+        """`program`: what Python runs instead of runyard itself."""
+        command = [sys.executable, *program, "up"] if program else self.command("up")
         with (self.home / "up.log").open("ab") as log:
             self._process = subprocess.Popen(
-                self.command("up"), env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command, env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():

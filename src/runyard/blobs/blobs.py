@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,14 +44,11 @@ class Blobs:
 
     def put(self, digest: str, chunks: Iterable[bytes]) -> None:
         """Store what the chunks hold. A wrong digest leaves no trace."""
-        writer = self.writer(digest)
-        try:
-            for chunk in chunks:
-                writer.write(chunk)
-        except BaseException:
-            writer.discard()
-            raise
-        writer.commit()
+        _write_all(self.writer(digest), chunks)
+
+    def add(self, chunks: Iterable[bytes]) -> str:
+        """Store what the chunks hold, whatever it is; returns its digest."""
+        return _write_all(BlobWriter(self.path, self._incoming), chunks)
 
     def adopt(self, digest: str, path: Path, *, link: bool) -> None:
         """Take a local file whose digest was just computed: by hard link where that is allowed and works."""
@@ -70,12 +67,13 @@ class Blobs:
 
     def writer(self, digest: str) -> BlobWriter:
         """For bytes that arrive piece by piece: write(), then commit() or discard()."""
-        return BlobWriter(self.path(digest), self._incoming, digest)
+        return BlobWriter(self.path, self._incoming, check_digest(digest))
 
 
 class BlobWriter:
-    def __init__(self, target: Path, incoming: Path, digest: str) -> None:
-        self._target, self._digest = target, digest
+    def __init__(self, place: Callable[[str], Path], incoming: Path, digest: str | None = None) -> None:
+        """`digest` is what the bytes must have, where that is known before."""
+        self._place, self._digest = place, digest
         self._file = tempfile.NamedTemporaryFile(dir=incoming, delete=False)  # noqa: SIM115 - commit or discard closes it
         self._seen = hashlib.sha256()
 
@@ -83,18 +81,30 @@ class BlobWriter:
         self._seen.update(data)
         self._file.write(data)
 
-    def commit(self) -> None:
+    def commit(self) -> str:
         found = f"sha256:{self._seen.hexdigest()}"
-        if found != self._digest:
+        if self._digest not in (None, found):
             self.discard()
             raise errors.InvalidInput(f"the bytes have the digest {found}, not {self._digest}")
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._target.parent.mkdir(exist_ok=True, mode=0o700)
-        os.replace(self._file.name, self._target)
+        target = self._place(found)
+        target.parent.mkdir(exist_ok=True, mode=0o700)
+        os.replace(self._file.name, target)
         self._file.close()
+        return found
 
     def discard(self) -> None:
         self._file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._file.name)
+
+
+def _write_all(writer: BlobWriter, chunks: Iterable[bytes]) -> str:
+    try:
+        for chunk in chunks:
+            writer.write(chunk)
+    except BaseException:
+        writer.discard()
+        raise
+    return writer.commit()

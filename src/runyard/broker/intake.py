@@ -7,6 +7,7 @@ messages behind it. What is not the message's fault (no such recipe yet, a full 
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import json
 import logging
@@ -18,13 +19,13 @@ from typing import Any, Protocol
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Publisher, Queue, queues
-from runyard.model import units
 from runyard.model.intake import Intake
 from runyard.model.request import Asked, Format, Params
 
 AGAIN_S = 5.0  # after something that is not the message's fault
 LOOK_S = 1.0
 ANSWER_S = 10.0
+LONGEST_REASON = 2000  # characters in a header
 _FAULTS = (errors.InvalidInput, errors.Conflict, errors.TooLarge)  # of a message itself
 
 log = logging.getLogger(__name__)
@@ -77,9 +78,10 @@ class Reception:
 
     def drain(self, deadline: float) -> None:
         """Until the queue is empty and everything of it is acknowledged, or until the deadline (monotonic)."""
-        while time.monotonic() < deadline and self.error is None and not self._is_drained():
-            self._arrived.wait(0.05)
-            self.tick()
+        with contextlib.suppress(errors.BrokerError, TimeoutError):  # it went away meanwhile
+            while time.monotonic() < deadline and self.error is None and not self._is_drained():
+                self._arrived.wait(0.05)
+                self.tick()
 
     def _is_drained(self) -> bool:
         if not self._consumer.is_consuming or self._inbox or any(one.is_ours for one in self._held):
@@ -108,7 +110,7 @@ class Reception:
         size = len(delivery.message.body)
         if size > self._largest:
             raise errors.TooLarge(
-                f"the body has {units.show_size(size)}, more than {units.show_size(self._largest)}",
+                f"the body has {size:,} bytes, more than {self._largest:,}",
                 "send it in parts, or raise body_limit in config.toml",
             )
         try:
@@ -135,7 +137,7 @@ class Reception:
         if not isinstance(error, _FAULTS):
             self._postpone(delivery, error)
             return
-        reason = f"{error.message} ({error.fix})" if error.fix else error.message
+        reason = (f"{error.message} ({error.fix})" if error.fix else error.message)[:LONGEST_REASON]
         self._afterwards(
             self._desk.refuse(self._intake, asked, error.message),
             delivery,

@@ -20,16 +20,28 @@ if TYPE_CHECKING:
 
 FIRST_S = 10.0  # a broker that does not answer for so long at the start is waited for in the background
 
+YARD = "runyard yard"  # in the broker's list of connections
+
 log = logging.getLogger(__name__)
 
 
-def connected(settings: Settings, name: str) -> Connection:
-    from runyard.broker.address import Address
+class Connections:
+    """One for each broker, however many parts speak to it; all end together."""
 
-    return dialled(Address.of(settings), name, "agents hear of new runs a little later")
+    def __init__(self) -> None:
+        self._made: dict[Address, Connection] = {}
+
+    def to(self, address: Address, name: str) -> Connection:
+        if address not in self._made:
+            self._made[address] = connected(address, name)
+        return self._made[address]
+
+    def close(self) -> None:
+        for connection in self._made.values():
+            connection.close()
 
 
-def dialled(address: Address, name: str, meanwhile: str) -> Connection:
+def connected(address: Address, name: str) -> Connection:
     """What somebody must correct is raised now; a broker that is down is told, and comes when it comes."""
     from runyard.broker.amqp import Connection
 
@@ -37,7 +49,7 @@ def dialled(address: Address, name: str, meanwhile: str) -> Connection:
     try:
         connection.wait_open(FIRST_S)
     except errors.BrokerUnreachable:
-        log.warning("going on without the broker %s until it answers: %s", address.host, meanwhile)
+        log.warning("going on without the broker until it answers: what is new is heard of a little later")
     except BaseException:
         connection.close()
         raise
@@ -49,24 +61,24 @@ def with_tickets(link: Link, site: str, settings: Settings) -> Link:
     if not settings.broker:
         return link
     from runyard.agent.tickets import TicketLink
+    from runyard.broker.address import Address
     from runyard.broker.tickets import Taker
 
-    return TicketLink(link, Taker(connected(settings, f"runyard agent {site}"), site))
+    return TicketLink(link, Taker(connected(Address.of(settings), f"runyard agent {site}"), site))
 
 
 @contextlib.contextmanager
-def offices(yard: Yard) -> Iterator[list[Callable[[threading.Event], None]]]:
-    """The background parts of a yard that speak to its broker: none without one."""
+def offices(yard: Yard, connections: Connections) -> Iterator[list[Callable[[threading.Event], None]]]:
+    """The background parts of a yard that give out tickets: none without a broker."""
     if not yard.settings.broker:
         yield []
         return
+    from runyard.broker.address import Address
     from runyard.broker.tickets import Office
 
-    connection = connected(yard.settings, "runyard yard")
-    office = Office(connection, yard.demand)
+    office = Office(connections.to(Address.of(yard.settings), YARD), yard.demand)
     unlisten = yard.hints.listen("site:", office.ring)
     try:
         yield [office]
     finally:
         unlisten()
-        connection.close()

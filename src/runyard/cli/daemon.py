@@ -43,13 +43,20 @@ def _run(
 ) -> None:
     output.log_to_stderr(settings.log_level)
     sys.setswitchinterval(SWITCH_S)
-    with opened(settings) as yard, brokering.offices(yard) as offices, _others(yard, passing) as others:
+    with (
+        opened(settings) as yard,
+        contextlib.closing(brokering.Connections()) as connections,
+        brokering.offices(yard, connections) as offices,
+        _others(yard, connections, passing) as others,
+    ):
         serve(yard, [Agents(yard), *offices, *others], stop=stop, on_listening=on_listening)
 
 
-def _others(yard: Yard, passing: bool) -> contextlib.AbstractContextManager[list[outside.Part]]:
+def _others(
+    yard: Yard, connections: brokering.Connections, passing: bool
+) -> contextlib.AbstractContextManager[list[outside.Part]]:
     """A yard that is there for one command leaves other programs to the next check."""
-    return contextlib.nullcontext([]) if passing else outside.parts(yard)
+    return contextlib.nullcontext([]) if passing else outside.parts(yard, connections)
 
 
 def _stop_at_end_of_input(stop: threading.Event) -> None:

@@ -34,6 +34,8 @@ YARD = {
     "site": "Add, list, show, change, drain and remove sites.",
     "agent": "Serve a site from this machine.",
     "recipe": "Name what other programs may start.",
+    "bridge": "Take requests from other people's systems.",
+    "reply": "List and resend replies to other programs.",
 }
 OLD_SCRIPTS = {
     "sbatch": "Submit a Slurm batch script to any site.",

@@ -15,7 +15,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from runyard.settings import Settings
 if TYPE_CHECKING:
     from runyard.agent.agent import Agent
     from runyard.agent.errands import Errands
+    from runyard.yard import Yard
 
     Build = Callable[[SiteSpec, Errands], Agent]
 
@@ -38,6 +39,7 @@ LEAVE_S = 30.0  # after which it ends, whatever it does
 SOON_S = 0.1  # what is due so soon belongs to the same pass
 AGAIN_S = 0.5  # between two tries, more or less
 
+OPEN_RUNS = "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running')"
 Done = dict[str, Any]
 NOTHING: Done = {"did": "nothing", "message": ""}
 
@@ -101,7 +103,7 @@ def _in_turn(tick: Tick, work: Callable[[], Done], is_settled: Callable[[], bool
 
 
 def _here(loaded: Settings, tick: Tick) -> Done:
-    if not loaded.store and not _answer(loaded, "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running')"):
+    if not (loaded.store or _has_visitors(loaded, tick) or _answer(loaded, OPEN_RUNS)):
         return NOTHING
     with home.lock(loaded, bound=tick.bound):
         return _work(loaded, tick)
@@ -134,10 +136,33 @@ def _work(loaded: Settings, tick: Tick) -> Done:
         served = serving.described(yard)
         if tick.site is not None and tick.site not in served:
             raise errors.NotFound(f"this yard serves no site {tick.site!r}", "list them with `runyard site list`")
-        for name in [tick.site] if tick.site is not None else served:
-            _serve(tick, name, served[name], loaded, functools.partial(serving.build, yard, name))
-        yard.tick()
+        with _visited(yard, tick):
+            for name in [tick.site] if tick.site is not None else served:
+                _serve(tick, name, served[name], loaded, functools.partial(serving.build, yard, name))
+            yard.tick()
         return {"did": "a tick", "message": "", "runs": yard.counts()}
+
+
+def _has_visitors(loaded: Settings, tick: Tick) -> bool:
+    """From a compute node nobody outside need be reached."""
+    from runyard.cli import outside
+
+    return tick.ended is None and outside.is_wanted(loaded)
+
+
+@contextlib.contextmanager
+def _visited(yard: Yard, tick: Tick) -> Iterator[None]:
+    """Requests of other programs are taken first, and what became of runs is told at the end."""
+    if not _has_visitors(yard.settings, tick):
+        yield
+        return
+    from runyard.cli import brokering, outside
+
+    with contextlib.closing(brokering.Connections()) as connections:
+        visit = outside.Visit(yard, connections, tick.deadline)
+        visit.take_requests()
+        yield
+        visit.tell()
 
 
 # --- a yard elsewhere -------------------------------------------------------------------------------------------------

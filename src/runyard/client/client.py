@@ -157,6 +157,15 @@ class Client:
         answer = self.call("POST", f"/recipes/{quoted(recipe)}/runs", dict(params or {}))
         return [Run(self, {"id": number}) for number in answer.get("ids", [answer.get("id")])]
 
+    def replies(self, **filters: Any) -> list[dict[str, Any]]:
+        """Requests that came through the broker, newest first: queue, unanswered, before, limit."""
+        return list(self.call("GET", "/replies", query=filters)["replies"])
+
+    def resend_replies(self, ids: Iterable[int] = (), queue: str | None = None) -> list[int]:
+        """Have replies sent again: these, or all that an intake remembers."""
+        asked = {"ids": list(ids)} if queue is None else {"queue": queue}
+        return list(self.call("POST", "/replies/resend", asked)["ids"])
+
     def agents(self) -> list[dict[str, Any]]:
         return list(self.call("GET", "/agents")["agents"])
 

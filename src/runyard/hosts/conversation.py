@@ -47,7 +47,7 @@ class Conversation:
         self._command, self._unsent, self._patience = command, memoryview(asked), patience
         self._more = iter(more)
         self._received = bytearray()
-        self._begun = self.whole = False
+        self._begun = self.whole = self._source_fails = False
 
     def __enter__(self) -> Conversation:
         # Not a pipe: a connection that is kept in the background may hold it open.
@@ -70,7 +70,7 @@ class Conversation:
         for pipe in (self._stdin, self._stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
-        self._end(GOODBYE_S if self.whole else 0.0)
+        self._end(GOODBYE_S if self.whole or self._source_fails else 0.0)
         self._errors.close()
 
     def frames(self) -> Iterator[Frame]:
@@ -132,8 +132,15 @@ class Conversation:
         except BrokenPipeError:  # why it does not listen is told by its end
             self._unsent, self._more = self._unsent[:0], iter(())
         if not self._unsent:
-            self._unsent = memoryview(next(self._more, b""))
+            self._unsent = memoryview(self._next_piece())
         return True
+
+    def _next_piece(self) -> bytes:
+        """Where our own source fails, the far side is well: it sees that the request is not whole, and tidies up."""
+        self._source_fails = True
+        piece = next(self._more, b"")
+        self._source_fails = False
+        return piece
 
     def _cut(self) -> NoAnswer:
         self._end(GOODBYE_S)

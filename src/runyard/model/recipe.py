@@ -18,8 +18,8 @@ from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
 
 RUN_FIELDS = (
-    "command", "name", "project", "env", "cwd", "resources", "outputs", "split_output", "site", "options", "priority",
-    "retry", "stop", "checkpoint", "tags",
+    "command", "name", "project", "env", "cwd", "resources", "inputs", "outputs", "split_output", "site", "options",
+    "priority", "retry", "stop", "checkpoint", "tags",
 )  # fmt: skip
 OWN_FIELDS = ("description", "schema", "bounds", "resources_from", "options_from", "callers", "reply")
 COUNTED = ("nodes", "cpus", "gpus")

@@ -77,6 +77,7 @@ class LeftFile:
 class RunOutcome:
     view: Mapping[str, Any]  # all fields that a recipe may name for its replies
     files: Sequence[LeftFile] = ()
+    log_end: Callable[[], str] = field(default=str, repr=False)  # the last of what it printed
 
     @property
     def error(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,7 +25,7 @@ from runyard.yard import Yard
 def build_app(yard: Yard) -> Starlette:
     """The whole API for one yard; `app.state.service` ends its open streams."""
     service = Service(yard)
-    hosts = HostCheck(yard.settings.host, yard.settings.allowed_hosts)
+    hosts = HostCheck(yard.settings.host, [*yard.settings.allowed_hosts, *_public_host(yard)])
     app = Starlette(
         routes=[*_starlette_routes(service, training_runs.ROUTES, ""), *_starlette_routes(service, ROUTES, PREFIX)],
         middleware=[Middleware(Perimeter, service=service, hosts=hosts)],
@@ -33,6 +34,12 @@ def build_app(yard: Yard) -> Starlette:
     app.router.redirect_slashes = False
     app.state.service = service
     return app
+
+
+def _public_host(yard: Yard) -> list[str]:
+    """The name in links that are handed out."""
+    host = urlsplit(yard.settings.public_url).hostname
+    return [host] if host else []
 
 
 def _starlette_routes(service: Service, rows: Iterable[Route], prefix: str) -> list[StarletteRoute]:

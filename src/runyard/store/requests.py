@@ -11,6 +11,7 @@ from runyard.model.states import FINAL, RunState
 from runyard.store.rows import AnyRow
 from runyard.store.tables import requests, runs
 
+UNNAMED = "request:"  # the identity of a message without a name begins so, and no name does
 _OPEN_STATES = sorted(state.value for state in RunState if state not in FINAL)
 _BY_ID = select(requests).where(requests.c.id == bindparam("request_id"))
 _BY_IDENTITY = select(requests).where(
@@ -39,16 +40,24 @@ def by_identity(connection: Connection, queue: str, identity: str) -> AnyRow | N
     return connection.execute(_BY_IDENTITY, {"of_queue": queue, "known_by": identity}).first()
 
 
-def newest_like(connection: Connection, queue: str, digest: str) -> AnyRow | None:
+def newest_unnamed(connection: Connection, queue: str, digest: str) -> AnyRow | None:
+    """The newest request that asks for this and whose message had no name."""
     query = select(requests).where(requests.c.queue == queue, requests.c.digest == digest)
+    query = query.where(requests.c.identity.startswith(UNNAMED))
     return connection.execute(query.order_by(requests.c.id.desc()).limit(1)).first()
 
 
 def due(connection: Connection, queues: Sequence[str], now: float, limit: int) -> list[AnyRow]:
     """Those that are over, or were refused, and whose reply may be tried now."""
     query = select(requests).where(*_UNANSWERED, requests.c.next_try <= now, requests.c.queue.in_(queues))
-    query = query.where(or_(requests.c.first_run.is_(None), ~_HAS_OPEN_RUNS))
+    query = query.where(requests.c.waiting.is_(None), or_(requests.c.first_run.is_(None), ~_HAS_OPEN_RUNS))
     return list(connection.execute(query.order_by(requests.c.next_try, requests.c.id).limit(limit)).all())
+
+
+def waiting(connection: Connection, queue: str, now: float, limit: int) -> list[AnyRow]:
+    """Those that wait for files which may be brought now."""
+    query = select(requests).where(requests.c.queue == queue, requests.c.waiting.is_not(None))
+    return list(connection.execute(query.where(requests.c.next_try <= now).order_by(requests.c.id).limit(limit)).all())
 
 
 def page(

@@ -255,10 +255,11 @@ requests = Table(  # of other programs, by messages; the outbox is made of those
     Column("correlation_id", Text),
     Column("reply_to", Text),  # NULL: nobody waits
     Column("recipe", Text),
-    Column("first_run", Id),  # its runs have consecutive numbers; NULL: refused
+    Column("first_run", Id),  # its runs have consecutive numbers; NULL: refused, or waiting
     Column("run_count", Integer, nullable=False),
     Column("is_group", Integer, nullable=False),
     Column("error", Text),  # why it was refused
+    Column("waiting", Text),  # what it asks for, as JSON, while files are brought that its runs need
     Column("received_at", Double, nullable=False),
     Column("due_at", Double),  # when its reply was first tried
     Column("replied_at", Double),

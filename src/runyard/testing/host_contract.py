@@ -18,11 +18,13 @@ import hashlib
 import json
 import secrets
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
+from runyard import errors
+from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Parcel, Search, Seen, Source
 
 WEIRD = 'it\'s a "näme"\nwith $HOME `and` !more \\ ☃ %C'
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
@@ -155,6 +157,47 @@ class HostContract:
         host.run(["rm", f"{root}/program/b"], timeout=20)
         host.install(f"{root}/program", wanted)
         assert host.fetch(f"{root}/program/b") == b"22"
+
+    # --- inputs -------------------------------------------------------------------------------------------------
+
+    def test_parcels_arrive_whole_and_read_only_wherever_they_are_wanted(self, host: Host, root: str) -> None:
+        large = [secrets.token_bytes(CHUNK), b"", secrets.token_bytes(3)]
+        named = (f"{root}/1/inputs/a/{WEIRD}", f"{root}/2/inputs/{'n' * 255}")
+        parcels = [
+            Parcel(digest=digest(b"".join(large)), targets=named, read=lambda: large),
+            Parcel(digest=digest(b""), targets=(f"{root}/1/inputs/empty",), read=lambda: ()),
+        ]
+        host.deliver(parcels)
+        host.deliver(parcels)  # as after an answer that was lost
+        host.deliver([])
+        paths = [*named, f"{root}/1/inputs/empty"]
+        assert host.fetch_many(paths) == dict(zip(paths, [b"".join(large), b"".join(large), b""], strict=True))
+        modes = host.run(["stat", "-c", "%a", *paths], timeout=20)
+        assert modes.stdout.split() == [b"400"] * 3
+        assert host.run(["find", root, "-name", "*.tmp"], timeout=20).stdout == b""
+
+    def test_bytes_that_are_not_those_of_the_digest_leave_nothing(self, host: Host, root: str) -> None:
+        wrong = Parcel(digest=digest(b"right"), targets=(f"{root}/x",), read=lambda: [b"wrong"])
+        with pytest.raises(OSError, match="the bytes are not those of sha256:"):
+            host.deliver([wrong])
+        assert host.run(["ls", "-A", root], timeout=20).stdout == b""
+
+    def test_a_parcel_whose_source_fails_leaves_nothing(self, host: Host, root: str) -> None:
+        def broken() -> Iterator[bytes]:
+            yield b"the first half"
+            raise errors.NotFound("the second half is gone")
+
+        with pytest.raises(errors.NotFound):
+            host.deliver([Parcel(digest=digest(b""), targets=(f"{root}/x",), read=broken)])
+        left = 'while find "$0" -type f | grep .; do sleep 0.1; done'  # the other end may hear of it a little later
+        assert host.run(["sh", "-c", left, root], timeout=20).code == 0
+
+    def test_a_parcel_that_cannot_be_put_down_is_an_error_that_names_the_place(self, host: Host) -> None:
+        large = [bytes(CHUNK)] * 8
+        parcel = Parcel(digest=digest(b"".join(large)), targets=("/proc/nothing/x",), read=lambda: large)
+        with pytest.raises(FileNotFoundError) as caught:
+            host.deliver([parcel])
+        assert "/proc" in str(caught.value)
 
     # --- scans --------------------------------------------------------------------------------------------------
 

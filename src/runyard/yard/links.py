@@ -28,6 +28,7 @@ class Links:
         base = self._base()
         if not base:
             return {}
+        name = name.encode("utf-8", "replace").decode()  # an address has no other bytes
         expires = int(self._store.now() + seconds)
         query = f"expires={expires}&signature={self._sign(digest, name, expires)}"
         return {"url": f"{base}{PATH}/{digest}/{quote(name, safe='')}?{query}", "expires_at": views.iso(expires)}

@@ -16,9 +16,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import errors
-from runyard.blobs import Blobs
+from runyard.blobs import AttemptFiles, Blobs
 from runyard.broker.hints import Hints
 from runyard.model.request import LeftFile, Outcome, RunOutcome
+from runyard.model.wire import AttemptKey
 from runyard.store import Store, attempts, requests, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import views
@@ -30,13 +31,17 @@ HELD_S = 60.0  # how long a reply is held by the server that sends it
 KEPT_S = 7 * 86400.0  # how long a reply can be sent again, and is tried at all
 FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 3600.0
+LOG_END = 4096  # bytes
 
 log = logging.getLogger(__name__)
 
 
 class Outbox:
-    def __init__(self, store: Store, hints: Hints, blobs: Blobs, recipes: Recipes, links: Links) -> None:
-        self._store, self._hints, self._blobs, self._recipes, self._links = store, hints, blobs, recipes, links
+    def __init__(
+        self, store: Store, hints: Hints, blobs: Blobs, files: AttemptFiles, recipes: Recipes, links: Links
+    ) -> None:
+        self._store, self._hints, self._blobs, self._files = store, hints, blobs, files
+        self._recipes, self._links = recipes, links
 
     def take(self, link_times: Mapping[str, float], limit: int) -> list[Outcome]:
         """Replies that are due, of these intakes (with how long links in them are good), held for us."""
@@ -123,7 +128,8 @@ class Outbox:
         left = [self._file(output, link_time) for output in attempts.outputs_of(connection, run.id)]
         record = json.loads(run.record) if run.record else {}
         numbers = {name: record.get(name) for name in ("wall_time", "cpu_time", "peak_memory")}
-        return RunOutcome(view={**views.request_view(run), **numbers}, files=left)
+        log_end = functools.partial(self._log_end, AttemptKey(run=run.id, attempt=run.attempt))
+        return RunOutcome(view={**views.request_view(run), **numbers}, files=left, log_end=log_end)
 
     def _file(self, output: AnyRow, link_time: float) -> LeftFile:
         name = output.path.rpartition("/")[2]
@@ -134,6 +140,10 @@ class Outbox:
             read=functools.partial(self._read, output.digest),
             link=functools.partial(self._links.make, output.digest, name, link_time),
         )
+
+    def _log_end(self, key: AttemptKey) -> str:
+        start = max(0, self._files.size(key, "log") - LOG_END)
+        return self._files.read(key, "log", start, LOG_END).decode(errors="replace")
 
     def _read(self, digest: str) -> bytes:
         with self._blobs.open(digest) as file:
@@ -166,6 +176,8 @@ def _view(row: AnyRow, now: float) -> dict[str, Any]:
 
 
 def _state(row: AnyRow) -> str:
+    if row.waiting is not None:
+        return "waiting"
     if row.open_runs:
         return "running"
     if row.reply_to is None:

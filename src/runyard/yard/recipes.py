@@ -13,8 +13,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import errors
+from runyard.blobs import Blobs
 from runyard.broker.hints import Hints
-from runyard.model import fields, spec
+from runyard.model import fields, input_file, spec
+from runyard.model.input_file import InputFile
 from runyard.model.recipe import Recipe
 from runyard.model.reply import Reply
 from runyard.model.roles import Caller
@@ -47,8 +49,8 @@ class Ready:
 
 
 class Recipes:
-    def __init__(self, store: Store, hints: Hints) -> None:
-        self._store, self._hints = store, hints
+    def __init__(self, store: Store, hints: Hints, blobs: Blobs) -> None:
+        self._store, self._hints, self._blobs = store, hints, blobs
 
     def every(self, caller: Caller) -> list[dict[str, Any]]:
         """Those that the caller may call; whoever may see all runs sees all recipes."""
@@ -67,6 +69,7 @@ class Recipes:
     def put(self, caller: Caller, name: str, recipe: Recipe, *, default: bool) -> Future[dict[str, Any]]:
         """Add it, or replace the one of that name; runs that were started go on as they began."""
         spec.name_text(name, "name")
+        submit.check_inputs(self._blobs, [recipe.run])
 
         def work(connection: Connection) -> dict[str, Any]:
             _check_site(connection, recipe.run.site)
@@ -109,11 +112,19 @@ class Recipes:
             lambda connection: ready.start(connection, self._store.now()), lambda _: self._hints.ring_all("site:")
         )
 
-    def ready(self, caller: Caller, name: str | None, bodies: Sequence[Params]) -> Ready:
-        """The runs that these bodies mean, checked, to be stored together with something else."""
+    def ready(
+        self, caller: Caller, name: str | None, bodies: Sequence[Params], inputs: Sequence[InputFile] = ()
+    ) -> Ready:
+        """The runs that these bodies mean, checked, to be stored together with something else. `inputs` are files that
+        each of them finds beside those of the recipe."""
         with self._store.read() as connection:
             row, recipe = self._callable(connection, caller, name)
-        return Ready(source=Source(owner=caller.name, recipe=row.name), specs=_prepare(row.name, recipe, bodies))
+        specs = _prepare(row.name, recipe, bodies)
+        if inputs:
+            specs = [run.evolve(inputs=(*run.inputs, *inputs)) for run in specs]
+            input_file.check_apart(specs[0].inputs)
+            submit.check_inputs(self._blobs, specs)
+        return Ready(source=Source(owner=caller.name, recipe=row.name), specs=specs)
 
     def reply_of(self, connection: Connection, name: str | None) -> Reply:
         """What the recipe tells those who asked for it; the usual, where it is gone."""

@@ -39,21 +39,21 @@ class Requests:
         `Recipes.request` raises; a message that was refused is looked at anew.
         """
         with self._store.read() as connection:
-            known = _known(connection, intake.name, asked)
+            known = find(connection, intake.name, asked)
         ready = None
         if known is None or known.error is not None:
             ready = self._recipes.ready(caller_of(intake), intake.recipe, bodies)
 
         def work(connection: Connection) -> Accepted:
-            now, known = self._store.now(), _known(connection, intake.name, asked)
+            now, known = self._store.now(), find(connection, intake.name, asked)
             if known is not None and known.error is None:
-                return _again(connection, now, known, asked)
+                return again(connection, now, known, asked)
             if ready is None:  # forgotten since we looked
-                raise errors.Conflict("the request was forgotten meanwhile", "send it again")
+                raise errors.NotFound("the request was forgotten meanwhile")
             started = ready.start(connection, now)
             ids = range(started.runs[0].id, started.runs[0].id + len(started.runs))
             facts = {"recipe": started.recipe, "first_run": ids.start, "run_count": len(ids), "is_group": int(is_group)}
-            return Accepted(id=_put(connection, now, intake.name, asked, known, **facts), runs=ids, created=True)
+            return Accepted(id=put(connection, now, intake.name, asked, known, **facts), runs=ids, created=True)
 
         return self._store.write(work, lambda _: self._ring())
 
@@ -61,12 +61,12 @@ class Requests:
         """Keep an error reply for somebody whose message cannot be used."""
 
         def work(connection: Connection) -> int:
-            now, known = self._store.now(), _known(connection, intake.name, asked)
+            now, known = self._store.now(), find(connection, intake.name, asked)
             if known is not None and known.error is None:  # its name belongs to a request that was accepted
                 known, asked_anew = None, _renamed(asked)
             else:
                 asked_anew = asked
-            return _put(connection, now, intake.name, asked_anew, known, error=error.replace("\0", ""))
+            return put(connection, now, intake.name, asked_anew, known, error=error.replace("\0", ""))
 
         return self._store.write(work, lambda _: self._hints.ring(REPLIES))
 
@@ -81,14 +81,14 @@ def caller_of(intake: Intake) -> Caller:
     return Caller(name=intake.caller, role=Role.CALLER, recipes=named, any_recipe=intake.recipe is None)
 
 
-def _known(connection: Connection, queue: str, asked: Asked) -> AnyRow | None:
+def find(connection: Connection, queue: str, asked: Asked) -> AnyRow | None:
     """A message without a name is known by what it asks for, and only when the broker says that it delivers again."""
     if asked.sender.identity:
         return requests.by_identity(connection, queue, asked.sender.identity)
-    return requests.newest_like(connection, queue, asked.digest) if asked.redelivered else None
+    return requests.newest_unnamed(connection, queue, asked.digest) if asked.redelivered else None
 
 
-def _again(connection: Connection, now: float, known: AnyRow, asked: Asked) -> Accepted:
+def again(connection: Connection, now: float, known: AnyRow, asked: Asked) -> Accepted:
     if known.digest != asked.digest:
         raise errors.Conflict(
             f"{known.identity} was used for request {known.id}, which asks for something else",
@@ -99,23 +99,23 @@ def _again(connection: Connection, now: float, known: AnyRow, asked: Asked) -> A
         requests.change(
             connection, known.id, reply_to=reply_to, replied_at=None, due_at=None, tries=0, next_try=now, trouble=None
         )
-    ids = range(known.first_run, known.first_run + known.run_count)
-    return Accepted(id=known.id, runs=ids, created=False)
+    first = known.first_run or 0  # none yet, while it waits for files
+    return Accepted(id=known.id, runs=range(first, first + known.run_count), created=False)
 
 
-def _put(connection: Connection, now: float, queue: str, asked: Asked, refused: AnyRow | None, **facts: Any) -> int:
+def put(connection: Connection, now: float, queue: str, asked: Asked, refused: AnyRow | None, **facts: Any) -> int:
     """A new request, or the same one again that was refused before."""
     values = {
         "digest": asked.digest, "correlation_id": asked.sender.correlation_id,
         "reply_to": asked.sender.reply_to, "recipe": None, "first_run": None, "run_count": 0, "is_group": 0,
-        "error": None, "received_at": now, "due_at": None, "replied_at": None, "next_try": now, "trouble": None,
-        **facts,
+        "error": None, "waiting": None, "received_at": now, "due_at": None, "replied_at": None, "next_try": now,
+        "trouble": None, **facts,
     }  # fmt: skip
     if refused is not None:
         requests.change(connection, refused.id, tries=0, **values)
         return int(refused.id)
     request_id = counters.take(connection, "requests")
-    identity = asked.sender.identity or f"request:{request_id}"
+    identity = asked.sender.identity or f"{requests.UNNAMED}{request_id}"
     requests.add(connection, id=request_id, queue=queue, identity=identity, **values)
     return request_id
 

@@ -28,6 +28,8 @@ from runyard.settings import Settings
 from runyard.store import Store, attempts, counters, gates, open_store, places, queue, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import access, demand, dispatch, reaper, sites, submit, views, wishes, workload
+from runyard.yard.errands import Errands
+from runyard.yard.feed import Feed
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.outbox import Outbox
@@ -48,10 +50,12 @@ class Yard:
         self.hints = Hints()
         self.blobs = Blobs(settings.home / "blobs")
         self.files = AttemptFiles(settings.home / "logs")
-        self.recipes = Recipes(store, self.hints)
+        self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)
+        self.errands = Errands(store, self.hints, self.recipes, self.requests)
         self.links = Links(store, settings)
-        self.outbox = Outbox(store, self.hints, self.blobs, self.recipes, self.links)
+        self.feed = Feed(store)
+        self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
         self._access = access.Access(store)
         self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
         self._counts: dict[str, int] = {}

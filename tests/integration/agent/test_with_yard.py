@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -201,3 +202,14 @@ def _served(settings: Settings) -> Iterator[Yard]:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+def test_inputs_travel_from_the_yard_to_the_run(site: Site) -> None:
+    data = b"0123456789" * 300_000  # more than a piece
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    site.yard.blobs.put(digest, [data])
+    site.start()
+    run = site.submit(["sh", "-c", 'cmp "$RUNYARD_INPUTS/a" "$RUNYARD_INPUTS/b/c" && sha256sum < "$RUNYARD_INPUTS/a"'],
+                      inputs=[{"digest": digest, "to": "a"}, {"digest": digest, "to": "b/c"}])  # fmt: skip
+    assert site.finish(run)["state"] == "succeeded", site.log(run)
+    assert site.log(run).split()[0].decode() == digest.removeprefix("sha256:")

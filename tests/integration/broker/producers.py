@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 import pika
+from pika.exceptions import ChannelClosedByBroker
 
 
 class Producer:
@@ -36,7 +37,10 @@ class Producer:
         """The properties and the body of the next message."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            method, properties, body = self.channel.basic_get(queue, auto_ack=True)
+            try:
+                method, properties, body = self.channel.basic_get(queue, auto_ack=True)
+            except ChannelClosedByBroker:  # there is no such queue yet
+                method, self.channel = None, self._connection.channel()
             if method is not None:
                 return properties, body
             self._connection.sleep(0.02)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import dataclasses
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,111 +16,17 @@ from typing import Any
 
 import pytest
 
-from runyard.bridges import formats
 from runyard.broker.amqp import Connection
-from runyard.broker.intake import Reception
-from runyard.broker.replies import Replies
 from runyard.model.intake import Intake
 from runyard.model.recipe import Recipe
-from runyard.settings import Settings
-from runyard.store import open_store
-from runyard.yard import Yard
+from tests.integration.broker.desks import BODY_LIMIT, RECIPE, Office, finish, run_ids, shown
 from tests.integration.broker.producers import Producer
-from tests.integration.yard.conftest import NOTHING, Clock, Driver, ended
+from tests.integration.yard.conftest import Driver
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.waiting import until
 
-RECIPE = {
-    "command": ["train", "{lr}"],
-    "schema": {"type": "object", "required": ["lr"], "properties": {"lr": {"type": "number", "maximum": 1}}},
-}
-BODY_LIMIT = 100_000
-
 Connect = Callable[..., Connection]
-
-
-class Office:
-    """A yard's desks for other programs, ticking in a thread; `stop` is what a crash is not."""
-
-    def __init__(self, driver: Driver, connection: Connection, *intakes: Intake) -> None:
-        self.yard, self.connection = driver.yard, connection
-        spoken = {one.name: (one, formats.load(one.format, "format")) for one in intakes}
-        self.receptions = [
-            Reception(connection, one, spoken[one.name][1], driver.yard.requests, BODY_LIMIT) for one in intakes
-        ]
-        self.replies = Replies(connection, spoken, driver.yard.outbox)
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=part, args=(self._stop,)) for part in (*self.receptions, self.replies)]
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self.replies.ring()
-        for thread in self._threads:
-            thread.join()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
-    own = f"sqlite:///{tmp_path}/yard.db"
-    url = own if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
-    clock = Clock()
-    yard = Yard(Settings(home=tmp_path / "home", public_url="https://yard.example"), open_store(url, clock=clock))
-    yard.ensure_site("local", "local").result()
-    yard.recipes.put(yard.owner(), "train", Recipe.parse(RECIPE), default=True).result()
-    driver = Driver(yard, clock)
-    driver.hello()
-    yield driver
-    yard.close()
-
-
-@pytest.fixture
-def producer(lab: RabbitLab, vhost: str) -> Iterator[Producer]:
-    with contextlib.closing(Producer(lab.url(vhost))) as made:
-        for queue in ("tasks", "answers"):
-            made.declare(queue)
-        yield made
-
-
-@pytest.fixture
-def office(driver: Driver, lab: RabbitLab, vhost: str, connect: Connect) -> Iterator[Callable[..., Office]]:
-    made: list[Office] = []
-
-    def get(*intakes: Intake, url: str = "") -> Office:
-        made.append(Office(driver, connect(url or lab.url(vhost)), *(intakes or [TASKS])))
-        return made[-1]
-
-    yield get
-    for one in made:
-        one.stop()
-
-
-TASKS = Intake.parse("tasks", {})
-
-
-def run_ids(driver: Driver) -> list[int]:
-    with driver.yard.store.read() as connection:
-        from runyard.store import runs
-
-        return sorted(row.id for row in runs.list_page(connection, limit=1000))
-
-
-def finish(driver: Driver, *, outputs: dict[str, bytes] | None = None, exit_code: int = 0) -> list[int]:
-    """Run everything that waits, with these files left."""
-    claims = until(lambda: driver.sync().claims, "runs to claim")
-    files = []
-    for path, data in (outputs or {}).items():
-        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        driver.yard.blobs.put(digest, [data])
-        files.append({"path": path, "size": len(data), "digest": digest, "mode": 0o644})
-    reports = [dataclasses.replace(ended(claim, exit_code=exit_code), outputs=files) for claim in claims]
-    driver.sync(*reports, free=NOTHING)
-    return [claim.key.run for claim in claims]
-
-
-def shown(driver: Driver) -> list[dict[str, Any]]:
-    return driver.yard.outbox.every()
+DOOMED = Path(__file__).parent / "doomed_desk.py"
 
 
 # --- the usual way ----------------------------------------------------------------------------------------------
@@ -132,10 +40,11 @@ def test_a_request_becomes_a_run_and_its_result_comes_back(
     (run,) = finish(driver, outputs={"model.bin": b"weights"})
     got, reply = producer.answer()
     digest = f"sha256:{hashlib.sha256(b'weights').hexdigest()}"
+    inside = base64.b64encode(b"weights").decode()
     assert got == sent
     assert reply == {
         "id": run, "state": "succeeded", "reason": None, "detail": None, "exit_code": 0,
-        "outputs": [{"path": "model.bin", "size": 7, "digest": digest, "content": base64.b64encode(b"weights").decode()}],
+        "outputs": [{"path": "model.bin", "size": 7, "digest": digest, "content": inside}],
     }  # fmt: skip
     assert driver.yard.get_run(run)["params"] == {"lr": 0.1}
     assert driver.yard.get_run(run)["owner"] == "intake-tasks"
@@ -247,6 +156,18 @@ def test_equal_requests_without_a_name_are_two(
     until(lambda: len(run_ids(driver)) == 2, "two runs")
 
 
+def test_a_message_without_a_name_is_not_taken_for_one_with_a_name(
+    driver: Driver, office: Callable[..., Office], producer: Producer, lab: RabbitLab, vhost: str
+) -> None:
+    """Its first delivery comes to nothing, so it is marked as delivered again."""
+    producer.send("tasks", {"lr": 0.1}, correlation_id=None)
+    method, _, _ = producer.channel.basic_get("tasks")
+    producer.channel.basic_nack(method.delivery_tag, requeue=True)
+    producer.send("tasks", {"lr": 0.1}, correlation_id="c1")
+    office()
+    until(lambda: len(run_ids(driver)) == 2, "two runs")
+
+
 def test_a_message_id_is_a_name(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
     office()
     for number in ("m1", "m1", "m2"):
@@ -266,10 +187,10 @@ def test_a_message_id_is_a_name(driver: Driver, office: Callable[..., Office], p
         (b"\xff\xfe", "the body is not UTF-8: byte 0 is 0xff"),
         (b"train!", "the body is not JSON: line 1, column 1: Expecting value"),
         (b"[1]", "the body must be a JSON object"),
-        ({}, "params: 'lr' is missing"),
+        ({}, "params.lr: is missing"),
         ({"lr": 5}, "params.lr: 5 is more than the maximum 1"),
         ({"_run_group_type": "tree", "lr": 0.1}, "_run_group_type: 'tree' is not known"),
-        ({"lr": 0.1, "x": "y" * BODY_LIMIT}, "the body has 97.7 KB, more than 97.7 KB"),
+        ({"lr": 0.1, "x": "y" * BODY_LIMIT}, "the body has 100,020 bytes, more than 100,000"),
     ],
 )
 def test_what_cannot_be_used_is_put_aside_with_the_reason_and_answered(
@@ -399,7 +320,6 @@ def test_what_does_not_fit_is_a_link(driver: Driver, office: Callable[..., Offic
     large, small = reply["outputs"]
     assert "content" in small and "url" not in small
     assert "content" not in large and large["url"].startswith("https://yard.example/api/v1/links/sha256:")
-    assert str(producer.channel) and driver.yard.settings.token_file.name not in large["url"]
 
 
 def test_the_broker_itself_says_how_large_a_message_may_be(
@@ -417,9 +337,29 @@ def test_the_broker_itself_says_how_large_a_message_may_be(
 
 
 def test_a_reply_that_never_fits_says_so(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
-    office(Intake.parse("tasks", {"reply_limit": 300}))
+    office(Intake.parse("tasks", {"reply_limit": 150}))
     producer.send("tasks", {"_run_group_type": "grid", "lr": [0.1, 0.2]})
     finish(driver)
     reply = producer.answer()[1]
     assert reply["error"].startswith("the reply about runs 1 to 2 has ")
     assert "raise reply_limit of intake.tasks" in reply["error"]
+
+
+# --- a yard that is killed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correlation_id", ["c1", None])
+def test_a_yard_killed_between_commit_and_acknowledgement_starts_nothing_twice(
+    driver: Driver, office: Callable[..., Office], producer: Producer, lab: RabbitLab, vhost: str, store_url: str,
+    tmp_path: Path, correlation_id: str | None,
+) -> None:  # fmt: skip
+    producer.send("tasks", {"lr": 0.1}, correlation_id=correlation_id)
+    words = [sys.executable, str(DOOMED), str(tmp_path / "home"), store_url, lab.url(vhost)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (run,) = run_ids(driver)
+    office()
+    assert finish(driver) == [run]
+    assert producer.answer()[1]["id"] == run
+    until(lambda: lab.queue(vhost, "tasks").get("messages", 1) == 0, "the request acknowledged", timeout_s=60)
+    assert run_ids(driver) == [run]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -80,6 +81,16 @@ def test_a_run_comes_back_with_its_log_and_outputs(crew: Crew) -> None:
     assert [(output["path"], output["size"]) for output in report.outputs] == [("d/a b", 3)]
     assert crew.yard.blobs == {report.outputs[0]["digest"]: b"123"}
     assert list((crew.home / "spool").glob("*")) == []
+
+
+def test_inputs_arrive_behind_the_login_nodes(crew: Crew) -> None:
+    data = secrets.token_bytes(3 << 20)
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    crew.yard.blobs[digest] = data
+    script = 'cat "$RUNYARD_INPUTS/a/b" | sha256sum'
+    key, agent = crew.submit(script, inputs=[{"digest": digest, "to": "a/b"}]), crew.agent()
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    assert crew.yard.log(key).split() == [digest.removeprefix("sha256:"), "-"]
 
 
 def test_connections_that_are_cut_lose_and_double_nothing(crew: Crew) -> None:

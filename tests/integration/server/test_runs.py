@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 
@@ -35,6 +36,19 @@ def test_one_bad_run_among_many_stores_none(api: Api) -> None:
     assert reply.status == 400
     assert reply.error["message"].startswith("runs[3]: resources.cpus")
     assert api.get("/runs?limit=1").json["runs"] == before
+
+
+def test_an_input_that_the_yard_does_not_have_is_refused(api: Api) -> None:
+    digest = f"sha256:{hashlib.sha256(b'data').hexdigest()}"
+    body = {"command": ["true"], "inputs": [{"digest": digest, "to": "data.csv"}]}
+    refused = api.post("/runs", {"runs": [{"command": ["true"]}, body]})
+    assert (refused.status, refused.error["message"]) == (
+        400, f"runs[1]: inputs: the yard has no file {digest} for 'data.csv'",
+    )  # fmt: skip
+    assert refused.error["fix"] == f"upload it first: PUT /api/v1/blobs/{digest}"
+    assert api.put(f"/blobs/{digest}", b"data").status == 201
+    run = api.post("/runs", body).json["id"]
+    assert api.get(f"/runs/{run}").json["spec"]["inputs"] == body["inputs"]
 
 
 def test_idempotency_key_gives_the_first_run_again(api: Api) -> None:

@@ -23,7 +23,8 @@ def build(
     base: dict[str, str] | None = None, **fields: Any,
 ) -> dict[str, str]:  # fmt: skip
     spec = RunSpec.parse({"command": ["true"], **fields})
-    paths = Paths(cwd="/work", params="/p.json", outputs="/out", checkpoints=str(tmp_path / "checkpoints"))
+    checkpoints = str(tmp_path / "checkpoints")
+    paths = Paths(cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in")
     return environment.build(spec, AttemptKey(run=42, attempt=attempt), 3, paths, gpus, site, base or {})
 
 
@@ -40,6 +41,12 @@ def test_a_run_is_told_who_it_is(tmp_path: Path) -> None:
 
 def test_no_seed_no_variable(tmp_path: Path) -> None:
     assert "RUNYARD_SEED" not in build(tmp_path)
+
+
+def test_inputs_have_a_directory_that_nobody_can_move(tmp_path: Path) -> None:
+    inputs = [{"digest": f"sha256:{'a' * 64}", "to": "x"}]
+    assert build(tmp_path, inputs=inputs, env={"RUNYARD_INPUTS": "/mine"})["RUNYARD_INPUTS"] == "/in"
+    assert "RUNYARD_INPUTS" not in build(tmp_path)
 
 
 def test_the_agent_passes_on_a_list_of_harmless_names_only() -> None:

@@ -23,6 +23,7 @@ _ACCESS = re.compile(
     r"(?:(?P<permission>\w+) )?access to (?P<kind>\w+) '(?P<name>[^']+)'.* refused for user '(?P<user>[^']+)'"
 )
 _SIZE = re.compile(r"message size (?P<size>\d+) is larger than (?:configured )?max size (?P<limit>\d+)")
+_TRANSIENT = "transient_nonexcl_queues"
 _TOO_LATE = (AMQPConnectorStackTimeout, exceptions.ConnectionOpenAborted, TimeoutError)
 
 
@@ -105,13 +106,25 @@ def _of_line(found: list[BaseException], address: Address) -> errors.BrokerError
             f"the broker {where} cannot be reached: {system.strerror}", "check that it runs and listens there"
         )
     closed = next((one for one in found if isinstance(one, exceptions.ConnectionClosed)), None)
+    if closed is not None and _TRANSIENT in closed.reply_text:
+        return _no_transient_queues()
     if closed is not None:
         return errors.BrokerUnreachable(f"the broker {where} closed the connection: {closed.reply_text}")
     return errors.BrokerUnreachable(f"the connection to the broker {where} is lost")
 
 
+def _no_transient_queues() -> errors.BrokerRefused:
+    """From 4.3 on by default, and it ends the whole connection of whoever declares one."""
+    return errors.BrokerRefused(
+        "the broker refuses queues that are neither durable nor exclusive",
+        f"in its rabbitmq.conf: deprecated_features.permit.{_TRANSIENT} = true",
+    )
+
+
 def of_channel(reason: BaseException) -> errors.RunyardError:
     """Why the broker closed a channel: it is its only way to say no."""
+    if isinstance(reason, exceptions.ConnectionClosedByBroker) and _TRANSIENT in reason.reply_text:
+        return _no_transient_queues()
     if not isinstance(reason, exceptions.ChannelClosedByBroker):
         return errors.BrokerUnreachable("the connection to the broker was lost meanwhile")
     text = reason.reply_text

@@ -38,6 +38,7 @@ COMPONENTS: dict[str, Schema] = {
     "RecipeSummary": recipes.SUMMARY,
     "Request": recipes.REQUEST,
     "FullRequest": recipes.FULL_REQUEST,
+    "Reply": recipes.REPLY,
     "Token": places.TOKEN,
     "NewToken": places.NEW_TOKEN,
     "Secret": places.SECRET,

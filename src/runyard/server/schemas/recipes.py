@@ -114,3 +114,25 @@ FULL_REQUEST = record(
     {**REQUEST["properties"], "outputs": listed(ref("Output"))},
     description="What became of a request, and the files that its run left.",
 )
+
+REPLY = record(
+    {
+        "id": integer("The request's number", 1),
+        "queue": text("The intake that it came by"),
+        "correlation_id": or_null(text()),
+        "reply_to": or_null(text("The queue for the reply")),
+        "recipe": or_null(text()),
+        "runs": or_null(described(listed(RUN_ID, minItems=2, maxItems=2), "The first and the last of its runs")),
+        "state": one_of(
+            ("waiting", "running", "due", "replied", "unwanted"),
+            "waiting: for files that its runs need; unwanted: it named no queue for a reply",
+        ),
+        "error": or_null(text("Why it was refused")),
+        "tries": integer("Times that the reply was tried in vain"),
+        "trouble": or_null(text("Why the last try was in vain")),
+        "received_at": TIME,
+        "replied_at": TIME,
+        "next_try": TIME,
+    },
+    description="A request that came through the broker, and its reply.",
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -303,6 +305,42 @@ def test_while_the_scheduler_does_not_answer_nothing_is_handed_to_it(cluster: Fa
     cluster.clock.advance(11)
     backend.poll([first, second])
     assert len(cluster.calls("sbatch")) == 2
+
+
+def _begun(job: Job, seconds_ago: float) -> None:
+    """As if its runner had been heard of so long ago."""
+    started = Path(job.directory, "started")
+    started.mkdir(parents=True)
+    heard = time.time() - seconds_ago
+    os.utime(started, (heard, heard))
+
+
+def test_what_the_scheduler_gave_up_is_told_to_end_and_waited_for_while_it_beats(cluster: FakeCluster) -> None:
+    """Slurm lets a process run on when it has lost the node's daemon."""
+    job, backend = cluster.job(), cluster.backend()
+    accepted(cluster, backend, job)
+    _begun(job, seconds_ago=3)
+    cluster.says("squeue", line(job, "NODE_FAIL", why="NodeDown"))
+    seen = sight(backend, job)
+    assert (seen.presence, seen.ending) == (Presence.UNKNOWN, "node_lost")
+    assert '"reason": "lost"' in Path(job.directory, "control.json").read_text()
+    started = Path(job.directory, "started")
+    os.utime(started, (time.time() - 25,) * 2)
+    cluster.clock.advance(11)
+    seen = sight(backend, job)
+    assert (seen.presence, seen.ending) == (Presence.GONE, "node_lost")
+
+
+def test_what_is_back_in_the_queue_after_it_began_leaves_it(cluster: FakeCluster) -> None:
+    job, backend = cluster.job(), cluster.backend()
+    accepted(cluster, backend, job)
+    cluster.says("squeue", line(job, "PENDING", why="BeginTime"))
+    assert sight(backend, job).presence is Presence.PENDING, "a user may ask for a later begin"
+    _begun(job, seconds_ago=30)
+    cluster.clock.advance(11)
+    seen = sight(backend, job)
+    assert (seen.presence, seen.ending) == (Presence.GONE, "preempted")
+    assert cluster.calls("scancel")
 
 
 def test_programs_that_are_missing(cluster: FakeCluster) -> None:

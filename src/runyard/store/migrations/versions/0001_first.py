@@ -160,6 +160,7 @@ def upgrade() -> None:
         sa.Column("run_count", sa.Integer(), nullable=False),
         sa.Column("is_group", sa.Integer(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("waiting", sa.Text(), nullable=True),
         sa.Column("received_at", sa.Double(), nullable=False),
         sa.Column("due_at", sa.Double(), nullable=True),
         sa.Column("replied_at", sa.Double(), nullable=True),

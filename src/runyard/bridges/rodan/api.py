@@ -1,0 +1,212 @@
+"""Rodan's HTTP interface, as much of it as a training needs: a token, and the files of a project.
+
+The token and the password go to Rodan alone: a redirect to anywhere else carries neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from email.message import Message
+from typing import IO, Any
+
+from runyard import __version__, errors
+from runyard.bridges.rodan.credentials import Credentials
+from runyard.model import units
+
+LOGIN = "/api/auth/token/"
+TIMEOUT_S = 60.0  # without a byte
+CHUNK = 1 << 20
+_REFUSED = (401, 403)
+_PASSING = (408, 425, 429)  # of those below 500
+
+
+class NotNow(Exception):
+    """Trying again may help."""
+
+
+class NotEver(Exception):
+    """Trying again does not help."""
+
+
+class Api:
+    """One at a time: it is not for several threads."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._base, self._user, self._password = credentials.rodan, credentials.user, credentials.password
+        self._host = urllib.parse.urlsplit(self._base).netloc
+        self._token = ""
+        # Rodan's users have names until the middle of 2023, and mail addresses since: what works is remembered.
+        self._forms = ["email", "username"] if "@" in self._user else ["username", "email"]
+        self._redirects = _Redirects(self._base)
+        context = urllib.request.HTTPSHandler(context=_context(credentials.authorities))
+        self._files = urllib.request.build_opener(context, self._redirects)
+        self._login = urllib.request.build_opener(context, _NoRedirects())
+
+    def login(self) -> None:
+        """Raises NotNow."""
+        answers = []
+        for form in tuple(self._forms):
+            status, said = self._ask_for_token(form)
+            if status == http.HTTPStatus.OK:
+                self._token = self._redirects.token = _token_of(said, self._host)
+                self._forms = [form]
+                return
+            answers.append(status)
+        raise NotNow(_refusal(self._host, self._user, answers))
+
+    def download(self, path: str, most: int) -> Iterator[bytes]:
+        """A file, piece by piece. Raises NotNow and NotEver, in the middle of it too."""
+        with contextlib.closing(self._open(path)) as answer:
+            total = _length(answer, path, most)
+            seen = 0
+            while chunk := _read(answer, path):
+                seen += len(chunk)
+                if seen > most:
+                    raise _too_large(path, seen, most)
+                yield chunk
+            if total is not None and seen < total:
+                raise NotNow(f"{path}: Rodan sent {seen} of {total} bytes")
+
+    def _open(self, path: str) -> Any:
+        """With the token that we have; one that is refused may be old, so once more with a new one."""
+        for is_last in (not self._token, True):
+            if not self._token:
+                self.login()
+            request = _request(f"{self._base}{urllib.parse.quote(path, safe='/%?&=:@!$,;()*+~')}")
+            request.add_unredirected_header("Authorization", f"Token {self._token}")
+            try:
+                return self._files.open(request, timeout=TIMEOUT_S)
+            except urllib.error.HTTPError as error:
+                with error:
+                    if error.code not in _REFUSED or is_last:
+                        raise _of_status(path, error.code, self._host) from None
+                self._token = ""
+            except (OSError, http.client.HTTPException) as error:
+                raise NotNow(f"{path}: Rodan at {self._host} cannot be reached: {_reason(error)}") from None
+        raise AssertionError("the second time is the last")
+
+    def _ask_for_token(self, form: str) -> tuple[int, bytes]:
+        body = urllib.parse.urlencode({form: self._user, "password": self._password}).encode()
+        try:
+            with self._login.open(_request(f"{self._base}{LOGIN}", body), timeout=TIMEOUT_S) as answer:
+                return int(answer.status), answer.read(CHUNK)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code >= 500 or error.code in _PASSING:
+                    raise NotNow(f"Rodan at {self._host} answers the login with {error.code}") from None
+                if 300 <= error.code < 400:
+                    there = error.headers.get("Location", "elsewhere")
+                    raise NotNow(f"Rodan at {self._host} sends the login on to {there}: correct RODAN_HOST") from None
+                return error.code, b""
+        except (OSError, http.client.HTTPException) as error:
+            raise NotNow(f"Rodan at {self._host} cannot be reached: {_reason(error)}") from None
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Followed, and with the token only as long as they stay at Rodan."""
+
+    max_redirections = 5
+
+    def __init__(self, base: str) -> None:
+        self._base, self.token = base, ""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> urllib.request.Request | None:
+        if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
+            return None
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+        if following is not None and _origin(newurl) == _origin(self._base):
+            following.add_unredirected_header("Authorization", f"Token {self.token}")
+        return following
+
+
+def _origin(url: str) -> tuple[str, str | None, int]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _context(authorities: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities or None)
+    except (OSError, ssl.SSLError) as error:
+        raise errors.ConfigError(
+            f"SSL_CERT_FILE: {authorities} cannot be used: {error.strerror or error}",
+            "it names a file of certificates in PEM form",
+        ) from None
+
+
+def _request(url: str, body: bytes | None = None) -> urllib.request.Request:
+    return urllib.request.Request(url, body, {"User-Agent": f"runyard/{__version__}"})
+
+
+def _token_of(said: bytes, host: str) -> str:
+    try:
+        token = json.loads(said)["token"]
+    except (ValueError, KeyError, TypeError):
+        token = None
+    if not isinstance(token, str) or not token.isascii() or not token.isalnum():
+        raise NotNow(f"what answers at {host} is no Rodan: its answer to the login has no token")
+    return token
+
+
+def _refusal(host: str, user: str, statuses: list[int]) -> str:
+    """By the clearest of the answers."""
+    if 403 in statuses:
+        return f"Rodan at {host} says that user {user!r} is not active (403): an administrator of Rodan can change that"
+    if 401 in statuses or 400 in statuses:
+        number = 401 if 401 in statuses else 400
+        return f"Rodan at {host} refuses user {user!r} ({number}): correct RODAN_USER or RODAN_PASSWORD"
+    return f"Rodan at {host} answers the login with {statuses[0]}: correct RODAN_HOST"
+
+
+def _of_status(path: str, status: int, host: str) -> NotNow | NotEver:
+    if status >= 500 or status in _PASSING:
+        return NotNow(f"{path}: Rodan at {host} answers {status}")
+    if status in _REFUSED:
+        return NotEver(f"{path}: Rodan at {host} does not let this user have it ({status})")
+    words = http.client.responses.get(status, "")
+    return NotEver(f"{path}: Rodan at {host} answers {status} {words}".rstrip())
+
+
+def _length(answer: Any, path: str, most: int) -> int | None:
+    if answer.headers.get_content_type() == "text/html":
+        raise NotEver(f"{path}: Rodan answers with a web page instead of a file")
+    text = answer.headers.get("Content-Length")
+    total = int(text) if text and text.isdigit() else None
+    if total is not None and total > most:
+        raise _too_large(path, total, most)
+    return total
+
+
+def _too_large(path: str, size: int, most: int) -> NotEver:
+    return NotEver(
+        f"{path}: it has at least {units.show_size(size)}, more than the {units.show_size(most)} that one input may "
+        "have: raise input_limit of [bridge.rodan]"
+    )
+
+
+def _read(answer: Any, path: str) -> bytes:
+    try:
+        return bytes(answer.read(CHUNK))
+    except (OSError, http.client.HTTPException) as error:
+        raise NotNow(f"{path}: the connection to Rodan broke: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    inner = getattr(error, "reason", error)
+    if isinstance(inner, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {inner.verify_message}"
+    return str(getattr(inner, "strerror", None) or inner or type(error).__name__)

@@ -1,0 +1,114 @@
+"""Brings what requests ask for from Rodan into the yard, and starts them then."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from runyard import errors
+from runyard.bridges.rodan import ports
+from runyard.bridges.rodan.api import Api, NotEver, NotNow
+from runyard.model import units
+from runyard.model.bridge import RodanBridge
+from runyard.model.input_file import InputFile
+from runyard.model.intake import Intake
+
+LOOK_S = 2.0  # between two looks, where no hint came
+HOLD_S = 20.0  # a request that takes longer is held anew so often
+
+log = logging.getLogger(__name__)
+
+
+class Errand(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def bodies(self) -> Sequence[Mapping[str, Any]]: ...
+
+
+class Errands(Protocol):
+    """The yard's side."""
+
+    def take(self, queue: str, limit: int) -> Sequence[Any]: ...
+    def hold(self, request_id: int) -> None: ...
+    def start(self, intake: Intake, errand: Any, inputs: Sequence[InputFile]) -> None: ...
+    def fail(self, request_id: int, error: str) -> None: ...
+    def postpone(self, errand: Any, trouble: str) -> float: ...
+
+
+class Fetcher:
+    """A background part of the yard."""
+
+    __name__ = "rodan"
+
+    def __init__(self, bridge: RodanBridge, api: Api, errands: Errands, keep: Callable[[Iterable[bytes]], str]) -> None:
+        """`keep` stores bytes in the yard and returns their digest."""
+        self._bridge, self._intake = bridge, bridge.intake()
+        self._api, self._errands, self._keep = api, errands, keep
+        self._wanted = threading.Event()
+        self._trouble = ""
+
+    def ring(self) -> None:
+        """A request may be waiting. From any thread; never waits."""
+        self._wanted.set()
+
+    def __call__(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            if not self.tick():
+                self._wanted.wait(LOOK_S)
+
+    def drain(self, deadline: float) -> None:
+        """Until nobody waits who could be helped now, or until the deadline (monotonic)."""
+        while time.monotonic() < deadline and self.tick():
+            pass
+
+    def tick(self) -> bool:
+        """The next request; False when there is none that may be tried now."""
+        self._wanted.clear()
+        taken = self._errands.take(self._intake.name, 1)
+        for errand in taken:
+            self._serve(errand)
+        return bool(taken)
+
+    def _serve(self, errand: Errand) -> None:
+        try:
+            wanted = ports.inputs(errand.bodies[0]["inputs"])
+            self._errands.start(self._intake, errand, [self._bring(errand, one) for one in wanted])
+        except (NotEver, errors.InvalidInput) as error:
+            self._fail(errand, str(error))
+        except (NotNow, errors.RunyardError, OSError) as error:
+            self._postpone(errand, str(error))
+        else:
+            self._trouble = ""
+
+    def _bring(self, errand: Errand, wanted: ports.Input) -> InputFile:
+        chunks = self._api.download(wanted.path, self._bridge.input_limit)
+        try:
+            return InputFile(digest=self._keep(self._held(errand, chunks)), to=wanted.file)
+        except NotEver as error:
+            raise NotEver(f"the input '{wanted.port}' cannot be had: {error}") from None
+        except NotNow as error:
+            raise NotNow(f"the input '{wanted.port}' cannot be had: {error}") from None
+
+    def _held(self, errand: Errand, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        held_at = time.monotonic()
+        for chunk in chunks:
+            if time.monotonic() > held_at + HOLD_S:
+                self._errands.hold(errand.id)
+                held_at = time.monotonic()
+            yield chunk
+
+    def _fail(self, errand: Errand, error: str) -> None:
+        log.warning("request %d of Rodan cannot be met: %s", errand.id, error)
+        self._errands.fail(errand.id, error)
+
+    def _postpone(self, errand: Errand, trouble: str) -> None:
+        if trouble != self._trouble:
+            log.warning("request %d of Rodan waits: %s", errand.id, trouble)
+        self._trouble = trouble
+        waited = self._errands.postpone(errand, trouble)
+        if waited > self._bridge.patience:
+            self._fail(errand, f"{trouble}; it was tried for {units.show_duration(waited)}")

@@ -1,0 +1,51 @@
+"""Events out: one message for each state change, to a topic exchange; the routing key is `run.<state>`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from runyard import errors
+from runyard.broker.amqp import Connection, Message, Publisher, exchanges
+from runyard.broker.listeners import Feed, Listener, News
+
+ANSWER_S = 10.0
+
+
+class Announcer(Listener):
+    def __init__(self, connection: Connection, exchange: str, feed: Feed) -> None:
+        self._connection, self._exchange = connection, exchange
+        self._publisher = Publisher(connection)
+        self._declared = False
+        super().__init__(f"exchange:{exchange}", feed)
+
+    def is_ready(self) -> bool:
+        return self._connection.is_open
+
+    def tell(self, news: News) -> bool:
+        try:
+            self._publish(news.events)
+        except (errors.BrokerError, TimeoutError) as error:
+            self._declared = False  # it may have been deleted, or the broker is another one
+            if self._connection.is_open:
+                self._feed.failed(self.name, str(error) or f"no answer within {ANSWER_S:g} s")
+            else:
+                self._feed.give_back(self.name)
+            return False
+        self._feed.told(self.name, news.events[-1]["id"])
+        return len(news.events) == self.at_once
+
+    def _publish(self, events: list[dict[str, Any]]) -> None:
+        if not self._declared:
+            exchanges.declare(self._connection, self._exchange, "topic").result(ANSWER_S)
+            self._declared = True
+        sent = [
+            self._publisher.send(_message(event), event["event"], exchange=self._exchange, mandatory=False)
+            for event in events
+        ]
+        for future in sent:
+            future.result(ANSWER_S)
+
+
+def _message(event: dict[str, Any]) -> Message:
+    return Message(body=json.dumps(event).encode(), type=event["event"], message_id=f"event-{event['id']}")

@@ -1,0 +1,119 @@
+"""Requests whose runs need files that must be brought first: kept in the store from the moment the message may go.
+
+Whoever brings the files takes a request for a while, and ends with `start`, `fail` or `postpone`; one who dies leaves
+it to the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.broker.hints import Hints
+from runyard.model.input_file import InputFile
+from runyard.model.intake import Intake
+from runyard.model.request import Asked, Params
+from runyard.store import Store
+from runyard.store import requests as rows
+from runyard.yard import requests
+from runyard.yard.recipes import Recipes
+from runyard.yard.requests import REPLIES, Accepted, Requests
+
+ERRANDS = "errands"  # the hint that files are to be brought
+HELD_S = 60.0  # how long a request is ours without a word
+FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
+LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Errand:
+    id: int
+    bodies: list[Params]
+    received_at: float  # by the store's clock
+    tries: int = 0
+
+
+class Errands:
+    """Also the desk of an intake whose requests need files: they are checked as always, and started later."""
+
+    def __init__(self, store: Store, hints: Hints, recipes: Recipes, refusals: Requests) -> None:
+        self._store, self._hints, self._recipes, self._refusals = store, hints, recipes, refusals
+
+    def accept(self, intake: Intake, asked: Asked, bodies: list[Params], *, is_group: bool) -> Future[Accepted]:
+        """As `Requests.accept`, except that nothing is started yet."""
+        with self._store.read() as connection:
+            known = requests.find(connection, intake.name, asked)
+        if known is None or known.error is not None:
+            self._recipes.ready(requests.caller_of(intake), intake.recipe, bodies)
+
+        def work(connection: Connection) -> Accepted:
+            now, known = self._store.now(), requests.find(connection, intake.name, asked)
+            if known is not None and known.error is None:
+                return requests.again(connection, now, known, asked)
+            facts = {"recipe": intake.recipe, "is_group": int(is_group), "waiting": json.dumps(bodies)}
+            request_id = requests.put(connection, now, intake.name, asked, known, **facts)
+            return Accepted(id=request_id, runs=range(0), created=True)
+
+        return self._store.write(work, lambda _: self._hints.ring(ERRANDS))
+
+    def refuse(self, intake: Intake, asked: Asked, error: str) -> Future[int]:
+        return self._refusals.refuse(intake, asked, error)
+
+    def take(self, queue: str, limit: int) -> list[Errand]:
+        """Those that may be tried now, held for us."""
+        with self._store.read() as connection:
+            if not rows.waiting(connection, queue, self._store.now(), 1):
+                return []
+
+        def work(connection: Connection) -> list[Errand]:
+            now = self._store.now()
+            found = rows.waiting(connection, queue, now, limit)
+            for row in found:
+                rows.change(connection, row.id, next_try=now + HELD_S)
+            return [_errand(row) for row in found]
+
+        return self._store.write(work).result()
+
+    def hold(self, request_id: int) -> None:
+        """It takes longer."""
+        self._change(request_id, next_try=self._store.now() + HELD_S)
+
+    def start(self, intake: Intake, errand: Errand, inputs: Sequence[InputFile]) -> None:
+        """Its files are there. Raises what `Recipes.request` raises."""
+        ready = self._recipes.ready(requests.caller_of(intake), intake.recipe, errand.bodies, inputs)
+
+        def work(connection: Connection) -> None:
+            row, now = rows.get(connection, errand.id), self._store.now()
+            if row is None or row.waiting is None:
+                raise errors.Conflict(f"request {errand.id} was started by somebody else")
+            started = ready.start(connection, now)
+            rows.change(
+                connection, row.id, waiting=None, recipe=started.recipe, first_run=started.runs[0].id,
+                run_count=len(started.runs), tries=0, next_try=now, trouble=None,
+            )  # fmt: skip
+
+        self._store.write(work, lambda _: self._hints.ring_all("site:")).result()
+
+    def fail(self, request_id: int, error: str) -> None:
+        """Its files are not to be had: it is over, and its sender hears why."""
+        self._change(request_id, waiting=None, error=error, tries=0, next_try=self._store.now(), trouble=None)
+        self._hints.ring(REPLIES)
+
+    def postpone(self, errand: Errand, trouble: str) -> float:
+        """Tried in vain: again later. Returns for how many seconds it has been waiting."""
+        now, pause = self._store.now(), min(FIRST_PAUSE_S * 2**errand.tries, LONGEST_PAUSE_S)
+        self._change(errand.id, tries=errand.tries + 1, next_try=now + pause, trouble=trouble)
+        return now - errand.received_at
+
+    def _change(self, request_id: int, **values: Any) -> None:
+        self._store.write(lambda connection: rows.change(connection, request_id, **values)).result()
+
+
+def _errand(row: Any) -> Errand:
+    return Errand(id=row.id, bodies=json.loads(row.waiting), received_at=row.received_at, tries=row.tries)

@@ -1,0 +1,103 @@
+"""Rodan with its broker on one side, a yard with the bridge on the other, and a trainer that copies."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.labs.rabbitmq import RabbitLab
+from tests.labs.rodan import RodanApi, RodanJobs
+from tests.labs.rodan.job import inputs
+from tests.labs.yard import Yard
+
+# "Trains" in no time: each model is the image and the layer it is for.
+TRAINER = r"""
+cd "$RUNYARD_INPUTS" || exit 9
+test -w image.png && test "$(id -u)" != 0 && exit 8
+for layer in background layer_0 layer_1; do
+  case $layer in background) port="Background Model";; *) port="Model ${layer#layer_}";; esac
+  cat image.png $layer.png > "$OUTPUT_DIR/$port.hdf5"
+done
+"""
+RECIPE: dict[str, Any] = {
+    "command": TRAINER,
+    "resources": {"cpus": 1},
+    "bounds": {"cpus": 2, "memory": "8G", "time": "6h"},
+    "resources_from": {
+        "cpus": "settings.CPUs",
+        "memory": {"param": "settings.Maximum memory (MB)", "writing": "slurm"},
+        "time": {"param": "settings.Maximum time (D-HH:MM)", "writing": "slurm"},
+    },
+}
+PAGE = {
+    "image": b"IMAGE", "background": b"B", "regions": b"R", "layer_0": b"0", "layer_1": bytes(range(256)) * 300,
+}  # fmt: skip
+MODELS = {
+    "Background Model": b"IMAGEB",
+    "Model 0": b"IMAGE0",
+    "Model 1": b"IMAGE" + PAGE["layer_1"],
+}
+
+
+class BridgeYard(Yard):
+    """`runyard bridge rodan` instead of `runyard up`."""
+
+    def start(self, *program: str) -> Yard:
+        return super().start("-m", "runyard", "bridge", "rodan", "--credentials", str(self.credentials), *program)
+
+    @property
+    def credentials(self) -> Path:
+        return self.home / "credentials.env"
+
+    def add_recipe(self, **changes: Any) -> None:
+        path = self.home / "recipe.yaml"
+        path.write_text(yaml.safe_dump({**RECIPE, **changes}))
+        done = self.cli("recipe", "add", "rodan", "-f", str(path))
+        assert done.returncode == 0, done.stderr
+
+
+class Side:
+    def __init__(self, lab: RabbitLab, api: RodanApi, jobs: RodanJobs, yard: BridgeYard) -> None:
+        self.lab, self.api, self.jobs, self.yard = lab, api, jobs, yard
+
+    def upload(self, page: dict[str, bytes] | None = None) -> dict[str, str]:
+        """The inputs of a request for this page."""
+        return inputs({name: self.api.upload(data) for name, data in (page or PAGE).items()})
+
+    def secrets(self) -> list[str]:
+        return [self.lab.password, self.api.password, self.api.token]
+
+    def write_credentials(self, **changes: str) -> None:
+        node = self.lab.layout.nodes[0]
+        values = {
+            "RABBITMQ_HOST": f"localhost:{node.tls_port}",
+            "RABBITMQ_USER": self.lab.user,
+            "RABBITMQ_PASSWORD": self.lab.password,
+            "RODAN_HOST": self.api.address,
+            "RODAN_USER": self.api.user,
+            "RODAN_PASSWORD": self.api.password,
+            "SSL_CERT_FILE": str(self.lab.authority),
+            **changes,
+        }
+        path = self.yard.credentials
+        path.touch(mode=0o600)
+        path.write_text("".join(f"export {name}='{value}'\n" for name, value in values.items()))
+
+
+@contextlib.contextmanager
+def both_sides(lab: RabbitLab) -> Iterator[Side]:
+    """The yard is not up yet."""
+    certificate = (str(lab.layout.certificates / "server.pem"), str(lab.layout.certificates / "server.key"))
+    with contextlib.ExitStack() as stack:
+        api = stack.enter_context(RodanApi("email", certificate=certificate))
+        jobs = stack.enter_context(contextlib.closing(RodanJobs(lab.url("/"))))
+        jobs.empty()
+        yard = BridgeYard(cpus=2)
+        stack.callback(yard.remove)
+        side = Side(lab, api, jobs, yard)
+        side.write_credentials()
+        yield side
