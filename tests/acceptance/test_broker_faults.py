@@ -85,8 +85,7 @@ def test_kill_9_of_the_quorum_leader(
     "step",
     [
         "runyard.agent.http:HttpLink.sync:claims",  # the ticket is not acknowledged
-        "runyard.agent.tickets:TicketLink.sync:claims",  # it is
-        "runyard.agent.stage:Stager.freeze:after",
+        "runyard.agent.stage:Stager.freeze:after",  # it is
     ],
 )
 def test_kill_9_of_an_agent_after_the_claim_and_before_the_start(
@@ -149,7 +148,8 @@ def test_a_run_that_outlives_the_consumer_timeout(
     lab = rabbitmq_lab(consumer_timeout_s=BROKER_TIMEOUT_S)
     url = lab.url(lab.add_vhost())
     yard, tickets = make_yard(cpus=1, broker=url), Tickets(lab, url)
-    pool, work = Pool(yard), Work(yard, tmp_path, f"sleep {6 * BROKER_TIMEOUT_S}")
+    go = tmp_path / "go"
+    pool, work = Pool(yard), Work(yard, tmp_path, f"while [ ! -e {go} ]; do sleep 0.2; done")
     with pool.agent("one", cpus=2):
         tickets.until_taken_by(1)
         work.give(1)
@@ -161,7 +161,7 @@ def test_a_run_that_outlives_the_consumer_timeout(
         with tickets.redeemed():
             tickets.publish()
         assert tickets.count("redeliver") == redelivered
-        assert not work.witness.count("end"), "the run did not outlive it"
+        go.touch()
         work.until_done_once()
         with tickets.redeemed():
             tickets.publish()

@@ -22,7 +22,10 @@ class Tickets(Protocol):
 
 
 class TicketLink:
-    """Every sync redeems the tickets that came before it, and its answer tells how many more are of use."""
+    """Every sync redeems the tickets that came before it, and its answer tells how many more are of use.
+
+    To an agent whose yard does not answer none is: it would hold them until the broker takes them back.
+    """
 
     def __init__(self, link: Link, tickets: Tickets) -> None:
         self._link, self._tickets = link, tickets
@@ -33,6 +36,7 @@ class TicketLink:
             answer = self._link.sync(request)
         except BaseException:
             self._tickets.give_back(held)
+            self._tickets.offer(0)
             raise
         self._tickets.redeemed(held)
         self._tickets.offer(_free_after(request, answer))
@@ -48,7 +52,11 @@ class TicketLink:
         self._link.close()
 
     def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
-        return self._link.hello(hello)
+        try:
+            return self._link.hello(hello)
+        except BaseException:
+            self._tickets.offer(0)
+            raise
 
     def append(
         self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes

@@ -117,11 +117,11 @@ class Taker:
     def offer(self, free: int) -> None:
         """So many slots are free. Whoever has none gives back what it holds: another agent may have use for it."""
         wanted = max(0, min(free, MOST_HELD))
-        if wanted == 0:
-            self.give_back(self.take())
-        if wanted != self._offered:
-            self._offered = wanted
+        known, self._offered = self._offered, wanted
+        if wanted != known:
             self._consumer.set_prefetch(wanted)
+        if wanted == 0:  # what comes from now on is not kept
+            self.give_back(self.take())
 
     def take(self) -> list[Delivery]:
         """The tickets that came until now, for a claim that is about to be made. It ends with `redeemed` or
@@ -149,5 +149,10 @@ class Taker:
             self._dead_letters.move(delivery, reason)
             return
         with self._lock:
-            self._held.append(delivery)
-        self._news()
+            is_of_use = self._offered > 0
+            if is_of_use:
+                self._held.append(delivery)
+        if is_of_use:
+            self._news()
+        else:
+            self.give_back([delivery])  # sent before the broker heard that we are full

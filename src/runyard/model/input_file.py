@@ -11,7 +11,7 @@ from runyard import errors
 from runyard.model import fields
 from runyard.model.digest import check_digest
 
-MOST = 10_000  # of one run
+MOST = 1_000  # of one run
 LONGEST_PATH = 1024
 LONGEST_NAME = 255  # bytes, as file systems have it
 

@@ -26,7 +26,7 @@ from runyard.yard.recipes import Recipes
 from runyard.yard.requests import REPLIES, Accepted, Requests
 
 ERRANDS = "errands"  # the hint that files are to be brought
-HELD_S = 60.0  # how long a request is ours without a word
+HELD_S = 30.0  # how long a request is ours without a word
 FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 60.0
 
@@ -112,7 +112,14 @@ class Errands:
         return now - errand.received_at
 
     def _change(self, request_id: int, **values: Any) -> None:
-        self._store.write(lambda connection: rows.change(connection, request_id, **values)).result()
+        """Unless somebody else was faster: what was started or answered is not ours any more."""
+
+        def work(connection: Connection) -> None:
+            row = rows.get(connection, request_id)
+            if row is not None and row.waiting is not None:
+                rows.change(connection, request_id, **values)
+
+        self._store.write(work).result()
 
 
 def _errand(row: Any) -> Errand:

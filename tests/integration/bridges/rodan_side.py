@@ -17,11 +17,8 @@ from tests.labs.yard import Yard
 # "Trains" in no time: each model is the image and the layer it is for.
 TRAINER = r"""
 cd "$RUNYARD_INPUTS" || exit 9
-test -w image.png && test "$(id -u)" != 0 && exit 8
-for layer in background layer_0 layer_1; do
-  case $layer in background) port="Background Model";; *) port="Model ${layer#layer_}";; esac
-  cat image.png $layer.png > "$OUTPUT_DIR/$port.hdf5"
-done
+cat image.png background.png > "$OUTPUT_DIR/Background Model.hdf5"
+for number in 0 1; do cat image.png layer_$number.png > "$OUTPUT_DIR/Model $number.hdf5"; done
 """
 RECIPE: dict[str, Any] = {
     "command": TRAINER,
@@ -46,8 +43,12 @@ MODELS = {
 class BridgeYard(Yard):
     """`runyard bridge rodan` instead of `runyard up`."""
 
-    def start(self, *program: str) -> Yard:
-        return super().start("-m", "runyard", "bridge", "rodan", "--credentials", str(self.credentials), *program)
+    def command(self, *words: str) -> list[str]:  # type: ignore[override]
+        return super().command(*(self.bridge if words == ("up",) else words))
+
+    @property
+    def bridge(self) -> tuple[str, ...]:
+        return ("bridge", "rodan", "--credentials", str(self.credentials))
 
     @property
     def credentials(self) -> Path:

@@ -180,6 +180,11 @@ class YardBehind:
             raise self.error
         return SyncResponse(claims=[claim(number) for number in range(1, self.claims + 1)])
 
+    def hello(self, hello: object) -> tuple[int, list[Claim]]:
+        if self.error:
+            raise self.error
+        return 1, []
+
     def __getattr__(self, name: str) -> Any:
         return lambda *args: None
 
@@ -215,17 +220,24 @@ def test_a_ticket_is_redeemed_by_the_sync_that_follows(
     assert (agent.taker.take(), waiting(observer)) == ([], 0)
 
 
-def test_a_ticket_whose_sync_failed_is_given_back(
-    url: str, connect: Connect, waiting_ticket: Callable[[], None]
+@pytest.mark.parametrize("call", [lambda link: link.sync(request(cpus=1)), lambda link: link.hello(None)])
+def test_an_agent_without_its_yard_leaves_the_tickets_to_others(
+    url: str, connect: Connect, waiting_ticket: Callable[[], None], call: Callable[[TicketLink], object]
 ) -> None:
-    agent, behind = Agent(connect(url)), YardBehind(error=errors.YardUnreachable())
+    """It would hold them until the yard answers, and the broker ends the channel of whoever holds one too long."""
+    agent, other, behind = Agent(connect(url)), Agent(connect(url), free=0), YardBehind(error=errors.YardUnreachable())
     link = TicketLink(behind, agent.taker)  # type: ignore[arg-type]
     waiting_ticket()
     until(lambda: agent.woken == 1, "the agent woken")
     with pytest.raises(errors.YardUnreachable):
-        link.sync(request(cpus=1))
-    until(lambda: agent.woken == 2, "the same ticket again")
-    assert agent.taker.take()[0].redelivered
+        call(link)
+    until(lambda: not agent.taker.is_listening, "an agent that does not listen")
+    other.taker.offer(1)
+    until(lambda: other.woken, "the other agent woken")
+    assert (agent.taker.take(), other.taker.take()[0].redelivered) == ([], True)
+    behind.error = None
+    link.sync(request(cpus=1))
+    until(lambda: agent.taker.is_listening, "the agent listening again")
 
 
 def test_a_ticket_that_comes_during_a_sync_is_for_the_next(

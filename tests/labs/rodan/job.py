@@ -56,16 +56,19 @@ class RodanJobs:
         return identity
 
     def wait(self, correlation_id: str, timeout_s: float = 120) -> dict[str, Any]:
-        """The reply; those of others go back to the queue."""
+        """The reply; those of others go back to the queue, again and again, as long as we listen."""
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            method, properties, body = self._channel.basic_get(RESULTS)
+        for method, properties, body in self._channel.consume(RESULTS, inactivity_timeout=0.1):
             if method is not None and properties.correlation_id == correlation_id:
                 self._channel.basic_ack(method.delivery_tag)
+                self._channel.cancel()
                 return dict(json.loads(body))
             if method is not None:
                 self._channel.basic_nack(method.delivery_tag, requeue=True)
-            self._connection.sleep(0.1)
+                time.sleep(0.02)
+            if time.monotonic() > deadline:
+                break
+        self._channel.cancel()
         raise AssertionError(f"no reply to {correlation_id} within {timeout_s:g} s")
 
     def waiting(self) -> int:

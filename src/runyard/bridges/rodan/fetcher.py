@@ -17,7 +17,7 @@ from runyard.model.input_file import InputFile
 from runyard.model.intake import Intake
 
 LOOK_S = 2.0  # between two looks, where no hint came
-HOLD_S = 20.0  # a request that takes longer is held anew so often
+HOLD_S = 10.0  # a request that takes longer is held anew so often
 
 log = logging.getLogger(__name__)
 
