@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.labs.accounts import NODE_PYTHON, Account
 from tests.labs.components import TRAINER_PYTHON
+from tests.labs.daemons import LabError
 
 PATCHWISE = Path(__file__).resolve().parents[2] / "examples" / "patchwise"
 SMALL = ("--patch-height", "32", "--patch-width", "32", "--filters", "8", "--batch", "8", "--learning-rate", "0.003")
@@ -90,6 +93,16 @@ def run(*words: object, interpreter: Path = TRAINER_PYTHON, **env: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def interpreter_for(account: Account) -> tuple[str, dict[str, str]]:
+    """An interpreter that this account may use, and the environment in which it has the example's libraries."""
+    (libraries,) = TRAINER_PYTHON.parents[1].glob("lib/python*/site-packages")
+    for choice, env in ((str(TRAINER_PYTHON), {}), (NODE_PYTHON, {"PYTHONPATH": str(libraries)})):
+        with contextlib.suppress(OSError):
+            if account.run([choice, "-c", "import torch"], env=env, timeout=WAIT_S).returncode == 0:
+                return choice, env
+    raise LabError(f"{account.name} can read neither {TRAINER_PYTHON} nor what {NODE_PYTHON} would need")
 
 
 def draw_page(directory: Path, *, seed: int = 1, side: int = 400, named: bool = False) -> Path:

@@ -22,9 +22,7 @@ def command() -> None:
 
 
 @command.command("rodan")
-@click.option(
-    "--credentials", metavar="FILE", help="The old credentials.env (default: the variables themselves)."
-)
+@click.option("--credentials", metavar="FILE", help="The old credentials.env (default: the variables themselves).")
 @click.option("--recipe", metavar="NAME", help="What requests start (default: rodan).")
 @click.option("--check", "only_check", is_flag=True, help="Say what works and what does not, and start nothing.")
 @output.json_option

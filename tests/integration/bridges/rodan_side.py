@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests.labs.rabbitmq import RabbitLab
-from tests.labs.rodan import RodanApi, RodanJobs
+from tests.labs.rodan import RodanApi, RodanJobs, certificate, credentials
 from tests.labs.rodan.job import inputs
 from tests.labs.yard import Yard
 
@@ -73,28 +73,16 @@ class Side:
         return [self.lab.password, self.api.password, self.api.token]
 
     def write_credentials(self, **changes: str) -> None:
-        node = self.lab.layout.nodes[0]
-        values = {
-            "RABBITMQ_HOST": f"localhost:{node.tls_port}",
-            "RABBITMQ_USER": self.lab.user,
-            "RABBITMQ_PASSWORD": self.lab.password,
-            "RODAN_HOST": self.api.address,
-            "RODAN_USER": self.api.user,
-            "RODAN_PASSWORD": self.api.password,
-            "SSL_CERT_FILE": str(self.lab.authority),
-            **changes,
-        }
         path = self.yard.credentials
         path.touch(mode=0o600)
-        path.write_text("".join(f"export {name}='{value}'\n" for name, value in values.items()))
+        path.write_text(credentials(self.lab, self.api, **changes))
 
 
 @contextlib.contextmanager
 def both_sides(lab: RabbitLab) -> Iterator[Side]:
     """The yard is not up yet."""
-    certificate = (str(lab.layout.certificates / "server.pem"), str(lab.layout.certificates / "server.key"))
     with contextlib.ExitStack() as stack:
-        api = stack.enter_context(RodanApi("email", certificate=certificate))
+        api = stack.enter_context(RodanApi("email", certificate=certificate(lab)))
         jobs = stack.enter_context(contextlib.closing(RodanJobs(lab.url("/"))))
         jobs.empty()
         yard = BridgeYard(cpus=2)

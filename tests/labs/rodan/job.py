@@ -50,19 +50,21 @@ class RodanJobs:
 
     def send(self, body: Any, correlation_id: str = "") -> str:
         identity = correlation_id or str(uuid.uuid4())
-        properties = pika.BasicProperties(reply_to=RESULTS, correlation_id=identity)
-        text = body if isinstance(body, bytes) else json.dumps(body)
-        self._channel.basic_publish(exchange="", routing_key=REQUESTS, body=text, properties=properties)
+        properties = pika.BasicProperties(  # type: ignore[no-untyped-call]
+            reply_to=RESULTS, correlation_id=identity
+        )
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self._channel.basic_publish(exchange="", routing_key=REQUESTS, body=data, properties=properties)
         return identity
 
     def wait(self, correlation_id: str, timeout_s: float = 120) -> dict[str, Any]:
         """The reply; those of others go back to the queue, again and again, as long as we listen."""
         deadline = time.monotonic() + timeout_s
         for method, properties, body in self._channel.consume(RESULTS, inactivity_timeout=0.1):
-            if method is not None and properties.correlation_id == correlation_id:
+            if method is not None and properties is not None and properties.correlation_id == correlation_id:
                 self._channel.basic_ack(method.delivery_tag)
                 self._channel.cancel()
-                return dict(json.loads(body))
+                return dict(json.loads(body or b""))
             if method is not None:
                 self._channel.basic_nack(method.delivery_tag, requeue=True)
                 time.sleep(0.02)
