@@ -9,7 +9,8 @@ DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 TRAINER := .venv-examples/.installed
 KERAS2 := .venv-keras2
-WORKERS ?= 2
+# Most tests wait for schedulers and brokers, so there may be more of them than cores.
+WORKERS ?= 4
 ARGS ?=
 
 .DEFAULT_GOAL := help
