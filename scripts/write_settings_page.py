@@ -22,6 +22,9 @@ environment. The file is plain TOML with the names of this table:
     memory = "64G"
     allowed_hosts = ["yard.lab.example"]
 
+In a variable, a list has commas between its items (`RUNYARD_ALLOWED_HOSTS=yard,yard.lab.example`), and a table is
+`RUNYARD_AGENT_TOKENS=SITE=FILE,SITE=FILE`.
+
 An unknown name or a wrong value stops the start with a sentence that names the file and the nearest good name.
 
 | setting | default | variable | meaning |
@@ -29,13 +32,16 @@ An unknown name or a wrong value stops the start with a sentence that names the 
 """
 
 CLIENT = """
-## Variables for clients
+## Other variables
 
 | variable | meaning |
 |---|---|
 | `RUNYARD_HOME` | the home directory; the default is the platform's data directory, on Linux `~/.local/share/runyard` |
 | `RUNYARD_URL` | speak to the yard at this address instead of the one of the home directory |
 | `RUNYARD_TOKEN` | the token to send; the default is the one in the home directory |
+| `RUNYARD_TOKEN_FILE` | a file with the token, such as a secret of Docker or systemd |
+| `RABBITMQ_HOST` | as in Training Runs: the broker is `amqp://guest@RABBITMQ_HOST//`, where neither `broker` nor \
+`RABBITMQ_USER` is set |
 """
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from runyard import errors
-from runyard.model import fields, units
+from runyard.model import fields, spec, units
 from runyard.model.bridge import RodanBridge
 from runyard.model.intake import Intake
 from runyard.model.webhook import Webhook
@@ -40,7 +41,10 @@ class Settings:
     public_url: str = _setting("", "Address at which other machines reach this yard: https://yard.lab.example")
     url: str = _setting("", "Address of a yard elsewhere, whose token is the file `token` here; empty: its own yard")
     ca_file: str = _setting("", "File with the certificates to trust at that address; empty means the system's")
-    store: str = _setting("", "postgresql:// address of the store; empty means the SQLite file in the home directory")
+    store: str = _setting(
+        "", "postgresql:// address of the store; empty means the SQLite file in the home directory", shown=False
+    )
+    store_password_file: str = _setting("", "A file with the store's password, for an address without one")
     broker: str = _setting(
         "",
         "amqps:// address of a RabbitMQ that wakes agents elsewhere, user@host/vhost; empty means without",
@@ -53,6 +57,10 @@ class Settings:
     intake: dict[str, Intake] = _setting({}, "Tables, one for each queue of requests: see [requests](requests.md)")
     webhook: dict[str, Webhook] = _setting({}, "Tables, one for each address to tell: see [requests](requests.md)")
     bridge: dict[str, RodanBridge] = _setting({}, "The table [bridge.rodan]: see [from Rodan](../howto/from-rodan.md)")
+    agent_tokens: dict[str, str] = _setting(
+        {}, "For each site that agents serve, a file with their token; site and token are made at the start"
+    )
+    local_site: str = _setting("auto", "auto: the yard's own machine takes runs; named: only those with --site local")
     cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
     memory: int = _setting(
         0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
@@ -72,7 +80,11 @@ class Settings:
 
     @property
     def store_url(self) -> str:
-        return self.store or f"sqlite:///{self.database}"
+        """With its password: for whoever opens the store, and for nobody to read."""
+        if not self.store:
+            return f"sqlite:///{self.database}"
+        secret = read_secret(self.store_password_file, "the store's password", "check `store_password_file`")
+        return _with_password(self.store, secret) if secret else self.store
 
     @property
     def token_file(self) -> Path:
@@ -90,7 +102,19 @@ class Settings:
 def load(home: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of one home; raises ConfigError with the file and the fix."""
     place = find_home(home, environ)
-    return Settings(home=place, **{**_from_file(place / "config.toml"), **_from_environ(environ)})
+    given = {**_from_file(place / "config.toml"), **_from_environ(environ)}
+    return Settings(home=place, **{**_old_broker(environ), **given})
+
+
+def read_secret(path: str, what: str, fix: str) -> str:
+    """The text of a file such as a secret of Docker or systemd; empty without a path."""
+    if not path:
+        return ""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise errors.ConfigError(f"{what} cannot be read from {path}: {reason}", fix) from None
 
 
 def find_home(home: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Path:
@@ -117,19 +141,36 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Only what a person sets for one command: the rest belongs into the file."""
+    """What a person sets for one command, or a container at its start: the rest belongs into the file."""
     found = {}
     for name in _VARIABLES:
         variable = f"RUNYARD_{name.upper()}"
         if environ.get(variable):
-            value: Any = environ[variable]
-            whole = _TYPES[name] == "int" and value.isdigit()
-            found[name] = _clean(name, int(value) if whole else value, variable)
+            found[name] = _clean(name, _read_variable(name, environ[variable]), variable)
     return found
 
 
+def _read_variable(name: str, value: str) -> Any:
+    """Lists have commas between their items, tables too: `name=value,name=value`."""
+    if _TYPES[name] == "int" and value.isdigit():
+        return int(value)
+    items = [item.strip() for item in value.split(",") if item.strip()]
+    if _TYPES[name] == "list[str]":
+        return items
+    if _TYPES[name] == "dict[str, str]":
+        return {key: item for key, _, item in (item.partition("=") for item in items)}
+    return value
+
+
+def _old_broker(environ: Mapping[str, str]) -> dict[str, str]:
+    """RABBITMQ_HOST as the workers of Training Runs read it. With a user beside it, it is the bridge's to Rodan."""
+    host = environ.get("RABBITMQ_HOST")
+    return {"broker": f"amqp://guest@{host}//"} if host and not environ.get("RABBITMQ_USER") else {}
+
+
 _VARIABLES = (
-    "port", "host", "store", "broker", "broker_password", "broker_password_file", "broker_ca_file", "cpus", "memory",
+    "port", "host", "allowed_hosts", "trusted_networks", "public_url", "store", "store_password_file", "broker",
+    "broker_password", "broker_password_file", "broker_ca_file", "agent_tokens", "local_site", "cpus", "memory",
     "python", "network_home", "daemon", "log_level",
 )  # fmt: skip
 _TABLES: dict[str, Callable[[str, object], Any]] = {
@@ -159,6 +200,10 @@ def _checked(name: str, value: Any) -> Any:
         return fields.one_of(value, name, ("auto", "yes", "no"))
     if name == "daemon":
         return fields.one_of(value, name, ("auto", "no"))
+    if name == "local_site":
+        return fields.one_of(value, name, ("auto", "named"))
+    if name == "agent_tokens":
+        return dict(map(_token_file, _table(value, name).items()))
     if name == "log_level":
         return fields.one_of(value, name, ("debug", "info", "warning", "error"))
     if name == "public_url":
@@ -178,6 +223,22 @@ def _table(value: object, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise errors.InvalidInput(f"{name}: must be tables", f"write them as [{name}.NAME]")
     return value
+
+
+def _token_file(item: tuple[str, object]) -> tuple[str, str]:
+    site, path = item
+    if spec.name_text(site, "agent_tokens") == "local":
+        raise errors.InvalidInput("agent_tokens: the site 'local' is served by the yard itself", "choose another name")
+    return site, fields.text(path, f"agent_tokens.{site}", 4096)
+
+
+def _with_password(url: str, password: str) -> str:
+    """An address that has a password keeps it."""
+    scheme, _, rest = url.partition("://")
+    login, at, place = rest.partition("@")
+    if not at or ":" in login or "/" in login:
+        return url
+    return f"{scheme}://{login}:{quote(password, safe='')}@{place}"
 
 
 def _public_url(value: object) -> str:

@@ -167,6 +167,12 @@ def _sshd() -> str:
     return _number(_answer("ssh", "-V").removeprefix("OpenSSH_"))
 
 
+def _docker() -> str:
+    """A daemon that answers and has the base of deploy/'s images: to fetch one needs a registry."""
+    _answer("docker", "image", "inspect", "python:3.13-slim")
+    return _number(_answer("docker", "version", "--format", "{{.Server.Version}}"))
+
+
 def _program(name: str, where: str = "/usr/sbin:/sbin") -> str:
     """Daemons are not on everybody's PATH."""
     path = shutil.which(name) or shutil.which(name, path=where)
@@ -214,6 +220,8 @@ KNOWN = {
         Component(name="pytables", find=_pytables),
         Component(name="curl", find=lambda: _number(_answer("curl", "--version"))),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
+        Component(name="docker", find=_docker, everywhere=False),
+        Component(name="systemd", find=lambda: _number(_answer("systemd-analyze", "--version"))),
         Component(name="GNU parallel", find=_parallel),
         Component(name="chromium", find=lambda: _number(_answer("chromium", "--version"))),
         Component(name="nvidia gpu", find=_nvml, everywhere=False),

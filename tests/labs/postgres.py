@@ -56,10 +56,24 @@ class Server:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     @contextmanager
-    def database(self) -> Iterator[str]:
+    def account(self, name: str, password: str) -> Iterator[None]:
+        """One that is let in by its password alone, as others are not asked for any; dropped afterwards."""
+        rules = self.directory / "data" / "pg_hba.conf"
+        before = rules.read_text()
+        rules.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{before}")
+        self._execute("SELECT pg_reload_conf()")
+        self._execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
+        try:
+            yield
+        finally:
+            rules.write_text(before)
+            self._execute(f"DROP ROLE {name}")
+
+    @contextmanager
+    def database(self, owner: str = "postgres") -> Iterator[str]:
         """The address of a fresh database, dropped afterwards."""
         name = f"test_{os.getpid()}_{next(_NUMBERS)}"
-        self._execute(f"CREATE DATABASE {name}")
+        self._execute(f"CREATE DATABASE {name} OWNER {owner}")
         try:
             yield self.url(name)
         finally:

@@ -20,6 +20,70 @@ def test_a_password_of_digits_stays_a_text(tmp_path: Path) -> None:
     assert settings.load(tmp_path, {"RUNYARD_BROKER_PASSWORD": "12345"}).broker_password == "12345"
 
 
+def test_lists_and_tables_in_variables(tmp_path: Path) -> None:
+    given = {
+        "RUNYARD_ALLOWED_HOSTS": "yard, yard.lab.example,",
+        "RUNYARD_AGENT_TOKENS": "workers=/run/secrets/a,big.ones=/run/secrets/b=c",
+        "RUNYARD_LOCAL_SITE": "named",
+    }
+    loaded = settings.load(tmp_path, given)
+    assert loaded.allowed_hosts == ["yard", "yard.lab.example"]
+    assert loaded.agent_tokens == {"workers": "/run/secrets/a", "big.ones": "/run/secrets/b=c"}
+    assert loaded.local_site == "named"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("RUNYARD_AGENT_TOKENS", "local=/x", "the site 'local' is served by the yard itself"),
+        ("RUNYARD_AGENT_TOKENS", "workers", "agent_tokens.workers"),
+        ("RUNYARD_AGENT_TOKENS", "a b=/x", "'a b' is not a good name"),
+        ("RUNYARD_TRUSTED_NETWORKS", "10.0.0.0/8,lab", "'lab' is not a network"),
+        ("RUNYARD_LOCAL_SITE", "never", "'never' is not known"),
+    ],
+)
+def test_a_bad_variable_is_named(tmp_path: Path, variable: str, value: str, sentence: str) -> None:
+    with pytest.raises(errors.ConfigError) as caught:
+        settings.load(tmp_path, {variable: value})
+    assert sentence in caught.value.message
+    assert variable in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("environ", "broker"),
+    [
+        ({"RABBITMQ_HOST": "rabbitmq"}, "amqp://guest@rabbitmq//"),
+        ({"RABBITMQ_HOST": "rabbitmq", "RUNYARD_BROKER": "amqps://ann@mq/lab"}, "amqps://ann@mq/lab"),
+        ({"RABBITMQ_HOST": "rabbitmq", "RABBITMQ_USER": "rodan"}, ""),
+    ],
+)
+def test_the_broker_of_training_runs_is_not_the_one_of_rodan(
+    tmp_path: Path, environ: dict[str, str], broker: str
+) -> None:
+    assert settings.load(tmp_path, environ).broker == broker
+
+
+@pytest.mark.parametrize(
+    ("store", "whole"),
+    [
+        ("postgresql://ann@db/yard", "postgresql://ann:p%40ss%2Fword@db/yard"),
+        ("postgresql://ann:own@db/yard", "postgresql://ann:own@db/yard"),
+        ("postgresql://db/yard?user=a@b", "postgresql://db/yard?user=a@b"),
+    ],
+)
+def test_the_password_of_the_store_comes_from_its_file(tmp_path: Path, store: str, whole: str) -> None:
+    (tmp_path / "secret").write_text("p@ss/word\n")
+    made = settings.Settings(home=tmp_path, store=store, store_password_file=str(tmp_path / "secret"))
+    assert made.store_url == whole
+    assert "own" not in repr(made)
+
+
+def test_a_password_file_that_is_not_there(tmp_path: Path) -> None:
+    made = settings.Settings(home=tmp_path, store="postgresql://ann@db/yard", store_password_file="/nonexistent")
+    with pytest.raises(errors.ConfigError, match="the store's password cannot be read from /nonexistent: No such file"):
+        made.store_url  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

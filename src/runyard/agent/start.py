@@ -88,10 +88,10 @@ class Starter:
             return
         if isinstance(trouble, StagingFailed):
             self._fail(attempt, trouble.ending, trouble.message)
-        elif trouble is not None:
-            self._wait(trouble)
-        else:
+        elif trouble is None:
             attempt.phase = Phase.READY
+        elif self._clock() >= self._pause_until:  # the others of this pass have the same trouble
+            self._wait(trouble)
 
     def start(self) -> None:
         """Start what is ready while slots are free, in the order received: a big run is never overtaken here."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from runyard import errors
-from runyard.settings import Settings
+from runyard.settings import Settings, read_secret
 
 GUEST = "guest"  # RabbitMQ's own account, whose password is its name
 _PORTS = {"amqps": 5671, "amqp": 5672}
@@ -47,7 +46,7 @@ class Address:
     @classmethod
     def of(cls, settings: Settings) -> Address:
         """The broker that the settings name."""
-        password = settings.broker_password or read_secret(settings.broker_password_file)
+        password = settings.broker_password or password_from(settings.broker_password_file)
         return cls.parse(settings.broker, password=password, authority=settings.broker_ca_file)
 
     def __str__(self) -> str:
@@ -66,6 +65,10 @@ class Address:
                 f"the broker's authority {self.authority} cannot be used: {error.strerror or error}",
                 "broker_ca_file names a file of certificates in PEM form",
             ) from None
+
+
+def password_from(path: str) -> str:
+    return read_secret(path, "the broker's password", _HOW_SECRET)
 
 
 def _split(text: str) -> SplitResult:
@@ -101,13 +104,3 @@ def _vhost(path: str) -> str:
     if "/" in name:
         raise errors.ConfigError(f"the broker's vhost {name!r} has a slash", "write a slash inside a vhost as %2F")
     return unquote(name)
-
-
-def read_secret(path: str) -> str:
-    if not path:
-        return ""
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise errors.ConfigError(f"the broker's password file {path} cannot be read: {reason}", _HOW_SECRET) from None

@@ -52,7 +52,7 @@ def _with_bridge(loaded: Settings, credentials: str | None, recipe: str | None) 
 
 
 def _check(loaded: Settings, as_json: bool) -> int:
-    from runyard.cli import checks, rodan_check
+    from runyard.cli import checks, rodan_check, verdicts
 
     findings = rodan_check.examine(loaded)
     if as_json:
@@ -60,7 +60,7 @@ def _check(loaded: Settings, as_json: bool) -> int:
         output.writer(as_json).write([dataclasses.asdict(finding) for finding in found], lambda _: None)
     else:
         found = checks.draw(output.console(), findings)
-    return int(any(finding.verdict == checks.FAIL for finding in found))
+    return int(any(finding.verdict == verdicts.FAIL for finding in found))
 
 
 def _serve(loaded: Settings, as_json: bool) -> None:

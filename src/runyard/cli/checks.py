@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runyard import errors, home, settings
-from runyard.cli import detached
+from runyard.cli import detached, gpu_checks
+from runyard.cli.verdicts import FAIL, OK, WARN, Finding, Said
 from runyard.client import Client
 from runyard.hosts import local
 from runyard.model import units
 from runyard.settings import Settings
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 LITTLE_SPACE = 5 << 30
 NO_SPACE = 200 << 20
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    check: str
-    verdict: str
-    message: str
-    fix: str = ""
-
-
-Said = tuple[str, str] | tuple[str, str, str]  # verdict, message, fix
 
 
 def draw(console: Any, findings: Iterable[Finding]) -> list[Finding]:
@@ -221,6 +211,9 @@ CHECKS: dict[str, Callable[[Settings], Said]] = {
     "token": _token,
     "store": _store,
     "gpus": _gpus,
+    "driver": lambda _: gpu_checks.Machine().driver(),
+    "toolkit": lambda _: gpu_checks.Machine().toolkit(),
+    "runtime": lambda _: gpu_checks.Machine().runtime(),
     "zygote": _zygote,
     "scheduler": _scheduler,
     "backends": _backends,
@@ -228,13 +221,14 @@ CHECKS: dict[str, Callable[[Settings], Said]] = {
 
 
 def shown_settings(loaded: Settings) -> list[dict[str, Any]]:
-    import dataclasses
-
     return [
-        {"name": item.name, "value": _plain(getattr(loaded, item.name)), "meaning": item.metadata["description"]}
+        {"name": item.name, "value": _shown(item, getattr(loaded, item.name)), "meaning": item.metadata["description"]}
         for item in dataclasses.fields(loaded)
     ]
 
 
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+def _shown(item: dataclasses.Field[Any], value: Any) -> Any:
+    """An address without the password that may be in it, and a password not at all."""
+    if item.repr or not value:
+        return str(value) if isinstance(value, Path) else value
+    return re.sub(r"(://[^:@/]*):.*@", r"\1:…@", value) if "://" in value else "…"

@@ -88,14 +88,20 @@ def _with_free_port(settings: Settings) -> Settings:
 
 def _describe_site(yard: Yard) -> None:
     """On a login node nobody trains by accident: the site takes only runs that name it."""
+    note = _why_named(yard.settings)
+    yard.ensure_site(SITE, "local", explicit=bool(note), note=note).result()
+
+
+def _why_named(settings: Settings) -> str:
+    if settings.local_site == "named":
+        return f"local_site is set to named: runs execute on the yard's own machine only with --site {SITE}"
     scheduler = local.detect_scheduler()
-    note = (
+    if scheduler is None:
+        return ""
+    return (
         f"{scheduler} answers on this machine, so it is a login node: the cluster is the site to add, and runs execute "
         f"here only with --site {SITE}"
-        if scheduler
-        else ""
     )
-    yard.ensure_site(SITE, "local", explicit=scheduler is not None, note=note).result()
 
 
 def port_was_chosen(settings: Settings, flag: int | None) -> bool:

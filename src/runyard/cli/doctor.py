@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from runyard import settings
-from runyard.cli import checks, output
+from runyard.cli import checks, output, verdicts
 
 
 @click.command("doctor")
@@ -29,7 +29,7 @@ def command(only_settings: bool, as_json: bool) -> int:
         writer.write([dataclasses.asdict(finding) for finding in found], lambda console: None)
     else:
         found = checks.draw(output.console(), checks.examine())
-    return int(any(finding.verdict == checks.FAIL for finding in found))
+    return int(any(finding.verdict == verdicts.FAIL for finding in found))
 
 
 def _draw_settings(console: Any, shown: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from runyard.cli.brokering import YARD, Connections
 from runyard.model.intake import Intake
 from runyard.settings import Settings
 from runyard.yard import Yard
-from runyard.yard.errands import ERRANDS
+from runyard.yard.preparations import PREPARATIONS
 from runyard.yard.requests import REPLIES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def parts(yard: Yard, connections: Connections) -> Iterator[list[Part]]:
         bridge = rodan.opened(yard, connections)
         if bridge is not None:
             _listen(yard, stack, bridge.replies.ring, REPLIES, "run:")
-            _listen(yard, stack, bridge.fetcher.ring, ERRANDS)
+            _listen(yard, stack, bridge.fetcher.ring, PREPARATIONS)
             found += [bridge.reception, bridge.fetcher, bridge.replies]
         for listener in listeners(yard, connections):
             _listen(yard, stack, listener.ring, "site:", "run:")
@@ -121,7 +121,7 @@ def _address(settings: Settings, intake: Intake) -> Address:
     from runyard.broker import address
 
     if intake.broker:
-        secret = address.read_secret(intake.broker_password_file)
+        secret = address.password_from(intake.broker_password_file)
         return address.Address.parse(intake.broker, password=secret, authority=intake.broker_ca_file)
     if not settings.broker:
         raise errors.ConfigError(

@@ -40,8 +40,8 @@ def opened(yard: Yard, connections: Connections) -> Bridge | None:
     known = load(bridge.credentials)
     connection, intake = connections.to(address(known), YARD), bridge.intake()
     return Bridge(
-        reception=Reception(connection, intake, Rodan(), yard.errands, LARGEST_REQUEST),
-        fetcher=Fetcher(bridge, Api(known), yard.errands, yard.blobs.add),
+        reception=Reception(connection, intake, Rodan(), yard.preparations, LARGEST_REQUEST),
+        fetcher=Fetcher(bridge, Api(known), yard.preparations, yard.blobs.add),
         replies=Replies(connection, {intake.name: (intake, Rodan())}, yard.outbox),
     )
 

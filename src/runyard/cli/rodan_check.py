@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runyard import errors
 from runyard.cli import rodan
-from runyard.cli.checks import FAIL, OK, WARN, Finding
+from runyard.cli.verdicts import FAIL, OK, WARN, Finding
 from runyard.client import Client
 from runyard.model.bridge import RODAN, RodanBridge
 from runyard.settings import Settings

@@ -27,7 +27,7 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
     """
     from runyard.agent import sites
     from runyard.backends.batch.lifecycle import BatchBackend
-    from runyard.cli import checks, node_relay
+    from runyard.cli import checks, node_relay, verdicts
 
     described, loaded = _described(name), settings.load()
     node_relay.keep(name, described, loaded)
@@ -35,7 +35,7 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
     if not isinstance(backend, BatchBackend):
         raise errors.InvalidInput(f"site {name!r} is the machine its agent runs on", "check it with `runyard doctor`")
     found = [
-        checks.Finding(check=item.name, verdict=_VERDICTS[item.ok], message=item.text, fix=item.fix)
+        verdicts.Finding(check=item.name, verdict=_VERDICTS[item.ok], message=item.text, fix=item.fix)
         for item in backend.site_test(probe=not no_probe)
     ]
     found += _relay(described, loaded)
@@ -45,7 +45,7 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
         checks.draw(console, found)
 
     output.writer(as_json).write(shown, draw)
-    return int(any(finding.verdict == checks.FAIL for finding in found))
+    return int(any(finding.verdict == verdicts.FAIL for finding in found))
 
 
 def _described(name: str) -> SiteSpec:
@@ -60,11 +60,11 @@ def _described(name: str) -> SiteSpec:
 
 
 def _relay(described: SiteSpec, loaded: settings.Settings) -> Iterator[Any]:
-    from runyard.cli import checks, node_relay
+    from runyard.cli import node_relay, verdicts
 
     hindered = node_relay.obstacle(described, loaded) if node_relay.is_wanted(described) else ""
     if hindered:
-        yield checks.Finding(check="relay", verdict="warn", message=f"relay=node has no effect: {hindered}")
+        yield verdicts.Finding(check="relay", verdict="warn", message=f"relay=node has no effect: {hindered}")
 
 
 _VERDICTS = {True: "ok", None: "warn", False: "fail"}

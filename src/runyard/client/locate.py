@@ -56,7 +56,7 @@ class Finder:
         """A home that is named in the call is meant, whatever RUNYARD_URL says."""
         loaded = settings.load(home, environ)
         chosen = url or (None if home else environ.get("RUNYARD_URL")) or loaded.url
-        secret = token or (None if home and not url else environ.get("RUNYARD_TOKEN"))
+        secret = token or (None if home and not url else _given_token(environ))
         return cls(url=chosen or None, token=secret or None, settings=loaded, start=start and not chosen, notify=notify)
 
     def find(self, dead: str | None = None) -> Target:
@@ -95,6 +95,12 @@ class Finder:
         if address is None:
             raise errors.YardUnreachable(f"the yard of {self.home} ended right after its start", "runyard doctor")
         return address
+
+
+def _given_token(environ: Mapping[str, str]) -> str | None:
+    """As it is, or in a file such as a secret of Docker or systemd."""
+    path = environ.get("RUNYARD_TOKEN_FILE", "")
+    return environ.get("RUNYARD_TOKEN") or settings.read_secret(path, "the token", "check RUNYARD_TOKEN_FILE")
 
 
 def _is_same(one: str, other: str) -> bool:

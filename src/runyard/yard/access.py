@@ -17,6 +17,7 @@ from runyard.model.roles import NETWORK, Caller, Role
 from runyard.store import Store, counters, places, recipes
 from runyard.store.rows import AnyRow
 
+SHORTEST = 20  # characters of a token that somebody else made up
 REMEMBERED = 5.0  # seconds: how long another server's revocation may go unnoticed
 
 
@@ -57,6 +58,22 @@ def ensure_admin(connection: Connection, now: float, name: str, secret: str) -> 
     """The owner's token file is right, whatever store it meets."""
     if places.token_by_digest(connection, token_digest(secret)) is None:
         _insert(connection, now, name=name, role=Role.ADMIN, secret=secret)
+
+
+def ensure_agent(connection: Connection, now: float, site: str, secret: str) -> None:
+    """The token in a file is the one of the site's agents; the one that was in it before is worth nothing."""
+    if len(secret) < SHORTEST:
+        fix = f"write a random text of {SHORTEST} characters or more into it"
+        raise errors.ConfigError(f"agent_tokens.{site}: the token in the file is too short", fix)
+    name = f"file:{site}"  # no name that anybody can give
+    row = places.token_by_digest(connection, token_digest(secret))
+    if row is not None and row.name != name:
+        fix = "write another random text into the file"
+        raise errors.ConfigError(f"agent_tokens.{site}: its token is the one of {row.name!r}", fix)
+    if row is None:
+        for old in (token for token in places.all_tokens(connection) if token.name == name):
+            places.revoke_token(connection, old.id, now)
+        _insert(connection, now, name=name, role=Role.AGENT, secret=secret, site=site)
 
 
 def create(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.model import spec
-from runyard.model.site import SiteSpec
+from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import RunState
 from runyard.store import attempts, places, runs
 from runyard.store.rows import AnyRow
@@ -45,6 +45,12 @@ def ensure(connection: Connection, now: float, name: str, kind: str, *, explicit
     if places.site(connection, name) is None:
         add(connection, now, name, SiteSpec(kind=kind))
     places.change_site(connection, name, kind=kind, explicit=int(explicit), note=note)
+
+
+def ensure_for_agents(connection: Connection, now: float, name: str) -> None:
+    """The site exists; one that somebody has described stays as it is."""
+    if places.site(connection, name) is None:
+        add(connection, now, name, SiteSpec(served_by=AGENT))
 
 
 def edit(connection: Connection, name: str, changes: Mapping[str, Any]) -> None:

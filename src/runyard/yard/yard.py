@@ -24,15 +24,15 @@ from runyard.model.roles import Caller, Role
 from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
-from runyard.settings import Settings
+from runyard.settings import Settings, read_secret
 from runyard.store import Store, attempts, counters, gates, open_store, places, queue, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import access, demand, dispatch, reaper, sites, submit, views, wishes, workload
-from runyard.yard.errands import Errands
 from runyard.yard.feed import Feed
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.outbox import Outbox
+from runyard.yard.preparations import Preparations
 from runyard.yard.recipes import Params, Recipes, Requested
 from runyard.yard.requests import Requests
 from runyard.yard.submit import Source, Submitted
@@ -52,7 +52,7 @@ class Yard:
         self.files = AttemptFiles(settings.home / "logs")
         self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)
-        self.errands = Errands(store, self.hints, self.recipes, self.requests)
+        self.preparations = Preparations(store, self.hints, self.recipes, self.requests)
         self.links = Links(store, settings)
         self.feed = Feed(store)
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
@@ -71,7 +71,11 @@ class Yard:
         return yard
 
     def _introduce(self, connection: Connection, secret: str) -> None:
-        access.ensure_admin(connection, self.store.now(), owner_name(), secret)
+        now = self.store.now()
+        access.ensure_admin(connection, now, owner_name(), secret)
+        for site, path in self.settings.agent_tokens.items():
+            sites.ensure_for_agents(connection, now, site)
+            access.ensure_agent(connection, now, site, read_secret(path, f"agent_tokens.{site}", "check the path"))
         if not counters.current(connection, "yard"):  # a random number that tells this yard's batches from others'
             counters.take(connection, "yard", 1 + secrets.randbelow(1 << 31))
         yard_id, epoch = counters.current(connection, "yard"), counters.take(connection, "epoch")

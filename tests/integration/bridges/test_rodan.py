@@ -14,6 +14,7 @@ import pytest
 
 from tests.integration.bridges.rodan_side import MODELS, PAGE, Side, both_sides
 from tests.labs.rabbitmq import RabbitLab
+from tests.labs.rabbitmq.refusal import Refusal
 from tests.labs.rodan.job import REQUESTS, models
 from tests.labs.waiting import until
 
@@ -267,3 +268,14 @@ def test_a_second_bridge_of_the_same_home_is_refused(bridge: Side) -> None:
     done = bridge.yard.cli(*bridge.yard.bridge)
     assert done.returncode == 1
     assert "is in use by" in done.stderr and "write [bridge.rodan] into" in done.stderr
+
+
+def test_a_broker_that_refuses_transient_queues_is_told(bridge: Side) -> None:
+    with Refusal(bridge.lab.layout.nodes[0].port) as way:
+        found = check(bridge, RABBITMQ_HOST=f"amqp://localhost:{way.port}")
+    assert found["broker"][0] == "ok", "without encryption, because that is written out"
+    assert found["queues"] == (
+        "fail",
+        "the broker refuses queues that are neither durable nor exclusive",
+        "in its rabbitmq.conf: deprecated_features.permit.transient_nonexcl_queues = true",
+    )

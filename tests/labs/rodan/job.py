@@ -38,7 +38,9 @@ class RodanJobs:
     """One process of Rodan. Several jobs may wait at once, as in the real one, on one queue for all."""
 
     def __init__(self, url: str) -> None:
-        self._connection = pika.BlockingConnection(pika.URLParameters(url))
+        parameters = pika.URLParameters(url)
+        parameters.heartbeat = 0  # a test may be busy with other things for minutes
+        self._connection = pika.BlockingConnection(parameters)
         self._channel = self._connection.channel()
         self._channel.confirm_delivery()
         self._channel.queue_declare(queue=REQUESTS)

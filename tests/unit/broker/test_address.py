@@ -65,7 +65,7 @@ def test_where_the_password_comes_from(tmp_path: Path) -> None:
     assert password(broker_password="given") == "given"
     assert password(broker_password_file=str(secret)) == "from the file"
     assert password("amqps://ann:written@mq.example/lab", broker_password="given") == "written"
-    with pytest.raises(errors.ConfigError, match=r"password file .* cannot be read: No such file"):
+    with pytest.raises(errors.ConfigError, match=r"password cannot be read from .*: No such file"):
         password(broker_password_file=str(tmp_path / "none"))
 
 

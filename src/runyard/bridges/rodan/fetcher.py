@@ -22,21 +22,21 @@ HOLD_S = 10.0  # a request that takes longer is held anew so often
 log = logging.getLogger(__name__)
 
 
-class Errand(Protocol):
+class Preparation(Protocol):
     @property
     def id(self) -> int: ...
     @property
     def bodies(self) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Errands(Protocol):
+class Preparations(Protocol):
     """The yard's side."""
 
     def take(self, queue: str, limit: int) -> Sequence[Any]: ...
     def hold(self, request_id: int) -> None: ...
-    def start(self, intake: Intake, errand: Any, inputs: Sequence[InputFile]) -> None: ...
+    def start(self, intake: Intake, preparation: Any, inputs: Sequence[InputFile]) -> None: ...
     def fail(self, request_id: int, error: str) -> None: ...
-    def postpone(self, errand: Any, trouble: str) -> float: ...
+    def postpone(self, preparation: Any, trouble: str) -> float: ...
 
 
 class Fetcher:
@@ -44,10 +44,12 @@ class Fetcher:
 
     __name__ = "rodan"
 
-    def __init__(self, bridge: RodanBridge, api: Api, errands: Errands, keep: Callable[[Iterable[bytes]], str]) -> None:
+    def __init__(
+        self, bridge: RodanBridge, api: Api, preparations: Preparations, keep: Callable[[Iterable[bytes]], str]
+    ) -> None:
         """`keep` stores bytes in the yard and returns their digest."""
         self._bridge, self._intake = bridge, bridge.intake()
-        self._api, self._errands, self._keep = api, errands, keep
+        self._api, self._preparations, self._keep = api, preparations, keep
         self._wanted = threading.Event()
         self._trouble = ""
 
@@ -68,47 +70,47 @@ class Fetcher:
     def tick(self) -> bool:
         """The next request; False when there is none that may be tried now."""
         self._wanted.clear()
-        taken = self._errands.take(self._intake.name, 1)
-        for errand in taken:
-            self._serve(errand)
+        taken = self._preparations.take(self._intake.name, 1)
+        for preparation in taken:
+            self._serve(preparation)
         return bool(taken)
 
-    def _serve(self, errand: Errand) -> None:
+    def _serve(self, preparation: Preparation) -> None:
         try:
-            wanted = ports.inputs(errand.bodies[0]["inputs"])
-            self._errands.start(self._intake, errand, [self._bring(errand, one) for one in wanted])
+            wanted = ports.inputs(preparation.bodies[0]["inputs"])
+            self._preparations.start(self._intake, preparation, [self._bring(preparation, one) for one in wanted])
         except (NotEver, errors.InvalidInput) as error:
-            self._fail(errand, str(error))
+            self._fail(preparation, str(error))
         except (NotNow, errors.RunyardError, OSError) as error:
-            self._postpone(errand, str(error))
+            self._postpone(preparation, str(error))
         else:
             self._trouble = ""
 
-    def _bring(self, errand: Errand, wanted: ports.Input) -> InputFile:
+    def _bring(self, preparation: Preparation, wanted: ports.Input) -> InputFile:
         chunks = self._api.download(wanted.path, self._bridge.input_limit)
         try:
-            return InputFile(digest=self._keep(self._held(errand, chunks)), to=wanted.file)
+            return InputFile(digest=self._keep(self._held(preparation, chunks)), to=wanted.file)
         except NotEver as error:
             raise NotEver(f"the input '{wanted.port}' cannot be had: {error}") from None
         except NotNow as error:
             raise NotNow(f"the input '{wanted.port}' cannot be had: {error}") from None
 
-    def _held(self, errand: Errand, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def _held(self, preparation: Preparation, chunks: Iterable[bytes]) -> Iterator[bytes]:
         held_at = time.monotonic()
         for chunk in chunks:
             if time.monotonic() > held_at + HOLD_S:
-                self._errands.hold(errand.id)
+                self._preparations.hold(preparation.id)
                 held_at = time.monotonic()
             yield chunk
 
-    def _fail(self, errand: Errand, error: str) -> None:
-        log.warning("request %d of Rodan cannot be met: %s", errand.id, error)
-        self._errands.fail(errand.id, error)
+    def _fail(self, preparation: Preparation, error: str) -> None:
+        log.warning("request %d of Rodan cannot be met: %s", preparation.id, error)
+        self._preparations.fail(preparation.id, error)
 
-    def _postpone(self, errand: Errand, trouble: str) -> None:
+    def _postpone(self, preparation: Preparation, trouble: str) -> None:
         if trouble != self._trouble:
-            log.warning("request %d of Rodan waits: %s", errand.id, trouble)
+            log.warning("request %d of Rodan waits: %s", preparation.id, trouble)
         self._trouble = trouble
-        waited = self._errands.postpone(errand, trouble)
+        waited = self._preparations.postpone(preparation, trouble)
         if waited > self._bridge.patience:
-            self._fail(errand, f"{trouble}; it was tried for {units.show_duration(waited)}")
+            self._fail(preparation, f"{trouble}; it was tried for {units.show_duration(waited)}")

@@ -25,21 +25,21 @@ from runyard.yard import requests
 from runyard.yard.recipes import Recipes
 from runyard.yard.requests import REPLIES, Accepted, Requests
 
-ERRANDS = "errands"  # the hint that files are to be brought
+PREPARATIONS = "preparations"  # the hint that files are to be brought
 HELD_S = 30.0  # how long a request is ours without a word
 FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Errand:
+class Preparation:
     id: int
     bodies: list[Params]
     received_at: float  # by the store's clock
     tries: int = 0
 
 
-class Errands:
+class Preparations:
     """Also the desk of an intake whose requests need files: they are checked as always, and started later."""
 
     def __init__(self, store: Store, hints: Hints, recipes: Recipes, refusals: Requests) -> None:
@@ -60,23 +60,23 @@ class Errands:
             request_id = requests.put(connection, now, intake.name, asked, known, **facts)
             return Accepted(id=request_id, runs=range(0), created=True)
 
-        return self._store.write(work, lambda _: self._hints.ring(ERRANDS))
+        return self._store.write(work, lambda _: self._hints.ring(PREPARATIONS))
 
     def refuse(self, intake: Intake, asked: Asked, error: str) -> Future[int]:
         return self._refusals.refuse(intake, asked, error)
 
-    def take(self, queue: str, limit: int) -> list[Errand]:
+    def take(self, queue: str, limit: int) -> list[Preparation]:
         """Those that may be tried now, held for us."""
         with self._store.read() as connection:
             if not rows.waiting(connection, queue, self._store.now(), 1):
                 return []
 
-        def work(connection: Connection) -> list[Errand]:
+        def work(connection: Connection) -> list[Preparation]:
             now = self._store.now()
             found = rows.waiting(connection, queue, now, limit)
             for row in found:
                 rows.change(connection, row.id, next_try=now + HELD_S)
-            return [_errand(row) for row in found]
+            return [_preparation(row) for row in found]
 
         return self._store.write(work).result()
 
@@ -84,14 +84,14 @@ class Errands:
         """It takes longer."""
         self._change(request_id, next_try=self._store.now() + HELD_S)
 
-    def start(self, intake: Intake, errand: Errand, inputs: Sequence[InputFile]) -> None:
+    def start(self, intake: Intake, preparation: Preparation, inputs: Sequence[InputFile]) -> None:
         """Its files are there. Raises what `Recipes.request` raises."""
-        ready = self._recipes.ready(requests.caller_of(intake), intake.recipe, errand.bodies, inputs)
+        ready = self._recipes.ready(requests.caller_of(intake), intake.recipe, preparation.bodies, inputs)
 
         def work(connection: Connection) -> None:
-            row, now = rows.get(connection, errand.id), self._store.now()
+            row, now = rows.get(connection, preparation.id), self._store.now()
             if row is None or row.waiting is None:
-                raise errors.Conflict(f"request {errand.id} was started by somebody else")
+                raise errors.Conflict(f"request {preparation.id} was started by somebody else")
             started = ready.start(connection, now)
             rows.change(
                 connection, row.id, waiting=None, recipe=started.recipe, first_run=started.runs[0].id,
@@ -105,11 +105,11 @@ class Errands:
         self._change(request_id, waiting=None, error=error, tries=0, next_try=self._store.now(), trouble=None)
         self._hints.ring(REPLIES)
 
-    def postpone(self, errand: Errand, trouble: str) -> float:
+    def postpone(self, preparation: Preparation, trouble: str) -> float:
         """Tried in vain: again later. Returns for how many seconds it has been waiting."""
-        now, pause = self._store.now(), min(FIRST_PAUSE_S * 2**errand.tries, LONGEST_PAUSE_S)
-        self._change(errand.id, tries=errand.tries + 1, next_try=now + pause, trouble=trouble)
-        return now - errand.received_at
+        now, pause = self._store.now(), min(FIRST_PAUSE_S * 2**preparation.tries, LONGEST_PAUSE_S)
+        self._change(preparation.id, tries=preparation.tries + 1, next_try=now + pause, trouble=trouble)
+        return now - preparation.received_at
 
     def _change(self, request_id: int, **values: Any) -> None:
         """Unless somebody else was faster: what was started or answered is not ours any more."""
@@ -122,5 +122,5 @@ class Errands:
         self._store.write(work).result()
 
 
-def _errand(row: Any) -> Errand:
-    return Errand(id=row.id, bodies=json.loads(row.waiting), received_at=row.received_at, tries=row.tries)
+def _preparation(row: Any) -> Preparation:
+    return Preparation(id=row.id, bodies=json.loads(row.waiting), received_at=row.received_at, tries=row.tries)

@@ -1,0 +1,28 @@
+"""What `runyard doctor` shows of the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runyard.cli import checks
+from runyard.settings import Settings
+
+
+def test_settings_are_shown_without_passwords(tmp_path: Path) -> None:
+    loaded = Settings(
+        home=tmp_path,
+        store="postgresql://ann:s3cret@db/yard",
+        broker="amqps://ann:s3cr:et@mq.example/lab",
+        broker_password="s3cret",
+    )
+    shown = {item["name"]: item["value"] for item in checks.shown_settings(loaded)}
+    assert shown["store"] == "postgresql://ann:…@db/yard"
+    assert shown["broker"] == "amqps://ann:…@mq.example/lab"
+    assert shown["broker_password"] == "…"
+    assert shown["home"] == str(tmp_path)
+
+
+def test_addresses_without_a_password_are_shown_whole(tmp_path: Path) -> None:
+    loaded = Settings(home=tmp_path, broker="amqp://ann@mq/", store="")
+    shown = {item["name"]: item["value"] for item in checks.shown_settings(loaded)}
+    assert (shown["broker"], shown["store"]) == ("amqp://ann@mq/", "")
