@@ -45,7 +45,7 @@ $(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.t
 	@touch $@
 
 test: install example-deps labs check  ## everything: checks, unit, integration and acceptance tests
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 labs:  ## the programs that the tests talk to, by apt-get when root
 	@sh scripts/install-labs

@@ -87,6 +87,11 @@ class Settings:
         return _with_password(self.store, secret) if secret else self.store
 
     @property
+    def has_visitors(self) -> bool:
+        """Whether other programs have to do with this yard, besides over HTTP."""
+        return bool(self.intake or self.bridge or self.webhook or (self.broker and self.event_exchange))
+
+    @property
     def token_file(self) -> Path:
         return self.home / "token"
 

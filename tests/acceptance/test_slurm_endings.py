@@ -53,7 +53,7 @@ def test_a_node_that_loses_its_daemon_has_its_process_ended_before_the_next_atte
     time.sleep(6)
     shown = yard.show(run)
     assert [attempt["reason"] for attempt in shown["attempts"]] == ["node_lost", None]
-    assert re.search(r"Slurm: NODE_FAIL .*; it ran for \d+s.*", shown["attempts"][0]["detail"])
+    assert re.search(r"Slurm: NODE_FAIL .*; it ran for [\d.]+s.*", shown["attempts"][0]["detail"])
     told = witness.read_text().split()
     assert told == sorted(told), "the two never ran at once"
     yard.cli("cancel", str(run))
@@ -131,7 +131,7 @@ def test_the_limit_of_time_that_slurm_enforces(yard: ClusterYard) -> None:
     lab_of(yard).admin("scontrol", "update", f"jobid={native}", "EndTime=now")
     shown = yard.told(run, is_in(yard, native, "TIMEOUT"))
     assert (shown["state"], shown["reason"]) == ("failed", "timeout"), shown
-    assert re.fullmatch(r"Slurm: TIMEOUT .*; it ran for \d+s.*", shown["detail"])
+    assert re.fullmatch(r"Slurm: TIMEOUT .*; it ran for [\d.]+s.*", shown["detail"])
 
 
 def test_a_directory_that_slurm_cannot_enter(yard: ClusterYard) -> None:

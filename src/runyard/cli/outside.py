@@ -74,11 +74,6 @@ class Visit:
                 pass
 
 
-def is_wanted(settings: Settings) -> bool:
-    """Whether anybody outside has to do with this yard."""
-    return bool(settings.intake or settings.bridge or settings.webhook or (settings.broker and settings.event_exchange))
-
-
 def desks(yard: Yard, connection: Connection, intakes: list[Intake]) -> tuple[list[Reception], Replies]:
     """For the intakes of one broker."""
     from runyard.bridges import formats

@@ -145,9 +145,7 @@ def _work(loaded: Settings, tick: Tick) -> Done:
 
 def _has_visitors(loaded: Settings, tick: Tick) -> bool:
     """From a compute node nobody outside need be reached."""
-    from runyard.cli import outside
-
-    return tick.ended is None and outside.is_wanted(loaded)
+    return tick.ended is None and loaded.has_visitors
 
 
 @contextlib.contextmanager

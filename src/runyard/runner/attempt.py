@@ -308,7 +308,7 @@ class Attempt:
             "state": state,
             "beat": self._beats + (state == "ended"),
             "pid": os.getpid(),
-            "node": kernel.node(),
+            "node": kernel.node_name(),
             "child": self._child.pid if self._child is not None else None,
             "started_at": self._started_at,
             "ending": self._ending,

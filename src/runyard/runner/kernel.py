@@ -56,3 +56,8 @@ def boot_id() -> str:
 @functools.lru_cache(maxsize=None)
 def node() -> str:
     return os.uname()[1]
+
+
+def node_name() -> str:
+    """As its scheduler calls it, or as it calls itself: for people."""
+    return os.environ.get("SLURMD_NODENAME") or node()

@@ -32,6 +32,12 @@ def change(connection: Connection, request_id: int, **values: Any) -> None:
     connection.execute(update(requests).where(requests.c.id == request_id).values(**values))
 
 
+def answered(connection: Connection, request_id: int, held_until: float, now: float, remark: str | None) -> None:
+    """Unless somebody has asked again since it was held until then."""
+    held = (requests.c.id == request_id, requests.c.next_try == held_until)
+    connection.execute(update(requests).where(*held).values(replied_at=now, trouble=remark))
+
+
 def get(connection: Connection, request_id: int) -> AnyRow | None:
     return connection.execute(_BY_ID, {"request_id": request_id}).first()
 

@@ -42,6 +42,7 @@ class Outbox:
     ) -> None:
         self._store, self._hints, self._blobs, self._files = store, hints, blobs, files
         self._recipes, self._links = recipes, links
+        self._held_until: dict[int, float] = {}
 
     def take(self, link_times: Mapping[str, float], limit: int) -> list[Outcome]:
         """Replies that are due, of these intakes (with how long links in them are good), held for us."""
@@ -57,12 +58,15 @@ class Outbox:
         rows = requests.due(connection, queues, now, limit)
         for row in rows:
             requests.change(connection, row.id, due_at=row.due_at or now, next_try=now + HELD_S)
+            self._held_until[row.id] = now + HELD_S
         return rows
 
     def sent(self, request_id: int, remark: str | None = None) -> None:
-        """`remark`: it is as good as sent, and why."""
-        now = self._store.now()
-        self._change(request_id, replied_at=now, trouble=remark)
+        """`remark`: it is as good as sent, and why. Asked for again since we took it, it stays due."""
+        now, held_until = self._store.now(), self._held_until.pop(request_id, 0.0)
+        self._store.write(
+            lambda connection: requests.answered(connection, request_id, held_until, now, remark)
+        ).result()
 
     def failed(self, request_id: int, trouble: str) -> None:
         """Tried in vain: again later, and later still the next time."""

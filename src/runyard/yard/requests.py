@@ -95,7 +95,7 @@ def again(connection: Connection, now: float, known: AnyRow, asked: Asked) -> Ac
             "give each request a correlation id of its own",
         )
     reply_to = asked.sender.reply_to or known.reply_to  # the sender may have a new queue since
-    if known.replied_at is not None or reply_to != known.reply_to:
+    if known.due_at is not None or reply_to != known.reply_to:  # sent, or on its way: the sender wants it anew
         requests.change(
             connection, known.id, reply_to=reply_to, replied_at=None, due_at=None, tries=0, next_try=now, trouble=None
         )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -38,11 +40,21 @@ def own() -> tree.Process:
     return found
 
 
-def test_the_judge_looks_closer_the_less_room_there_is(own: tree.Process) -> None:
+@pytest.fixture
+def small() -> Iterator[tree.Process]:
+    """Measured in no time, unlike the process of a whole test run."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        found = tree.look(process.pid)
+        assert found is not None
+        yield found
+        process.kill()
+
+
+def test_the_judge_looks_closer_the_less_room_there_is(small: tree.Process) -> None:
     delays = []
-    for limit in (100 * GB, own.rss + GB, own.rss + (10 << 20)):
+    for limit in (100 * GB, small.rss + GB, small.rss + (10 << 20)):
         judge = memory.Measured(limit)
-        assert judge.verdict([own]) is None
+        assert judge.verdict([small]) is None
         delays.append(judge.delay)
     assert delays[0] == 0.5
     assert delays[0] > delays[1] > delays[2]
