@@ -52,7 +52,7 @@ def delete(yard: ClusterYard, native: str) -> None:
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_an_exit(yard: ClusterYard, code: int) -> None:
-    run = yard.submit("--", "sh", "-c", f"sleep 5; exit {code}")
+    run = yard.submit("--", "sh", "-c", f"sleep 15; exit {code}")  # longer than the time between two looks at the queue
     shown = yard.told(run, is_over(yard, yard.started(run)))
     assert ending(shown) == (("failed", "error") if code else ("succeeded", None)), shown
     assert (shown["exit_code"], shown["detail"]) == (code, "exited with 3" if code else None)
