@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from tests.labs.yard import end_processes_of
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 PROGRAMS = Path(sys.executable).parent
 
@@ -79,6 +81,7 @@ class Composition:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
+            end_processes_of(self.home(service))
 
     def write_stand_in_for_docker(self, directory: Path) -> None:
         """A `docker` that knows `compose exec SERVICE COMMAND…`."""

@@ -96,7 +96,7 @@ class Yard:
 
     def processes(self) -> list[int]:
         """Everything alive that carries this home's path in its arguments or its environment."""
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._is_ours(pid)]
+        return processes_of(self.home)
 
     def remove(self) -> None:
         """End all of it, the pre-warmed process and abandoned runs included, and take the home away."""
@@ -104,11 +104,7 @@ class Yard:
             client.close()
         if self._process is not None and self._process.poll() is None:
             self._end(signal.SIGTERM)
-        deadline = time.monotonic() + 30
-        while (left := self.processes()) and time.monotonic() < deadline:
-            for pid in left:
-                _kill(pid)
-            time.sleep(0.05)
+        end_processes_of(self.home)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _answers(self) -> bool:
@@ -123,13 +119,27 @@ class Yard:
         self._process.send_signal(number)
         self._process.wait(30)
 
-    def _is_ours(self, pid: int) -> bool:
-        mark = os.fsencode(str(self.home))
-        try:
-            said = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False
-        return pid != os.getpid() and mark in said
+
+def processes_of(home: Path) -> list[int]:
+    """Everything alive that carries this home's path in its arguments or its environment."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_of(pid, home)]
+
+
+def end_processes_of(home: Path) -> None:
+    """The pre-warmed process and abandoned runs included."""
+    deadline = time.monotonic() + 30
+    while (left := processes_of(home)) and time.monotonic() < deadline:
+        for pid in left:
+            _kill(pid)
+        time.sleep(0.05)
+
+
+def _is_of(pid: int, home: Path) -> bool:
+    try:
+        said = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return pid != os.getpid() and os.fsencode(home) in said
 
 
 def _kill(pid: int) -> None:
