@@ -76,10 +76,11 @@ def test_a_job_that_slurm_forgot_is_handed_over_again_though_its_id_is_anothers(
     lab = slurm_lab()
     site = Site(lab, "slurm")
     lab.ask("sbatch", "--hold", "--wrap=true")
-    job, backend = once(site), site.backend(command_timeout="1", begin="now+2")
-    backend.submit(batch_of(job))
+    saved = lab.saved_state()
+    job, backend = once(site), site.backend()
+    site.backend(begin="now+3600").submit(batch_of(job))
     lost = lab.ask("squeue", "-h", "-o", "%i", f"--name={job.batch}").strip()
-    lab.restart_controller(kill9=True)
+    lab.lose_what_came_after(saved)
     # Slurm forgot what came after its last save, and counts on from there.
     given_again = (lab.submit("--hold", wrap="true") for _ in range(20))
     assert any(number == lost for number in given_again), "this is what makes ids worthless"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Self
 
@@ -106,6 +108,21 @@ class SlurmLab(Cluster):
 
     def restart_controller(self, *, kill9: bool = False) -> None:
         self.stop_controller(kill9=kill9)
+        self.start_controller()
+
+    def saved_state(self) -> Path:
+        """A copy of what slurmctld has on disk now, for `lose_what_came_after`."""
+        copy = self.root / f"state-{next(_NUMBERS)}"
+        self.hang_controller()
+        subprocess.run(["cp", "-a", str(self.root / "state"), str(copy)], check=True)
+        self.resume_controller()
+        return copy
+
+    def lose_what_came_after(self, saved: Path) -> None:
+        """kill -9 before the next save, which comes up to five seconds after a change, without the race for it."""
+        self.stop_controller(kill9=True)
+        shutil.rmtree(self.root / "state")
+        saved.rename(self.root / "state")
         self.start_controller()
 
     def hang_controller(self) -> None:
