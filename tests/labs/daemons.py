@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Daemons:
 
     def __init__(self, logs: Path, *, inside: Sequence[str] = (), leftovers: Sequence[Path] = ()) -> None:
         self.logs = logs
+        self._asking = threading.Lock()  # tests break things from threads of the code under test, too
         command = [*inside, sys.executable, "-I", "-S", supervise.__file__, *map(str, leftovers)]
         with (logs / "supervisor.out").open("ab") as log:
             self._process = subprocess.Popen(
@@ -89,9 +91,10 @@ class Daemons:
 
     def _ask(self, what: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": what, **fields}).encode() + b"\n")
-        self._process.stdin.flush()
-        answer = self._read()
+        with self._asking:
+            self._process.stdin.write(json.dumps({"do": what, **fields}).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._read()
         if "error" in answer:
             raise LabError(answer["error"])
         return answer

@@ -18,7 +18,7 @@ _FIRST_SAMPLE_S = 0.2
 _MERGE_S = 0.1
 _GOODBYE_S = 0.5  # for what the first process leaves behind, such as a `tee` that still writes
 _LEFTOVER_GRACE_S = 2.0
-_OWN_TURN_S = 0.5  # until a signal to all processes has reached the runner too
+_OWN_TURN_S = 3.0  # until a signal to all processes has reached the runner too; a busy node takes its time
 _BEFORE_KILL_S = 25.0  # from a scheduler's SIGTERM to its SIGKILL: thirty seconds, unless its owner chose otherwise
 _KILL_AGAIN_S, _KILL_AGAIN_MOST_S = 0.05, 1.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,18 @@ def test_without_a_scheduler_a_user_signal_is_no_notice(new_attempt: NewAttempt)
     assert (status["ending"], attempt.text()) == (None, "")
     attempt.control(stop={"reason": "user", "grace": 0})
     assert attempt.record()["stop_reason"] == "user"
+
+
+def test_a_signal_to_all_may_reach_the_runner_last(new_attempt: NewAttempt) -> None:
+    """Slurm sends it to one process after the other, and may be kept from going on in between."""
+    attempt = new_attempt(["sh", "-c", "echo $$ > ready; exec sleep 600"], scheduler="slurm")
+    runner = attempt.begin()
+    (first,) = attempt.pids("ready")
+    os.kill(first, signal.SIGTERM)
+    time.sleep(1)
+    runner.send_signal(signal.SIGTERM)
+    record = attempt.record()
+    assert (record["ending"], record["stop_reason"], record["signal"]) == ("stopped", "external", signal.SIGTERM)
 
 
 def test_a_wish_comes_before_the_schedulers_signal(new_attempt: NewAttempt) -> None:
