@@ -1,6 +1,26 @@
-"""Content-addressed files, and the files of attempts that grow by offset."""
+"""Content-addressed files, and the files of attempts that grow by offset: in a directory, or in a bucket of S3."""
 
-from runyard.blobs.attempt_files import AttemptFiles
-from runyard.blobs.blobs import Blobs
+from __future__ import annotations
 
-__all__ = ["AttemptFiles", "Blobs"]
+from pathlib import Path
+
+from runyard import errors
+from runyard.blobs.access import S3Access
+from runyard.blobs.base import AttemptFiles, Blobs, BlobStore
+from runyard.blobs.directory import open_directory
+from runyard.blobs.writer import BlobWriter
+
+__all__ = ["AttemptFiles", "BlobStore", "BlobWriter", "Blobs", "S3Access", "open_blobs"]
+
+
+def open_blobs(location: str, home: Path, access: S3Access | None = None) -> BlobStore:
+    """The store at `s3://bucket/prefix`, `s3+http://host:port/bucket/prefix` or in a directory; in the home where no
+    location is given. Nothing is asked of S3 before it is used; `check()` does."""
+    if location.startswith(("s3:", "s3+")):
+        from runyard.blobs.s3 import open_bucket  # no yard without S3 has a use for an HTTP client
+
+        return open_bucket(location, home / "incoming", access or S3Access())
+    root = Path(location or home).expanduser()
+    if not root.is_absolute():
+        raise errors.ConfigError(f"blobs: {location!r} is neither an absolute path nor an s3:// address")
+    return open_directory(root)

@@ -14,19 +14,17 @@ Only the host's own verbs are used to look at its files.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runyard import errors
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Parcel, Search, Seen, Source
+from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
+from runyard.testing.cache_contract import WEIRD, CacheContract
+from runyard.testing.cache_store import digest
 
-WEIRD = 'it\'s a "näme"\nwith $HOME `and` !more \\ ☃ %C'
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
 
 
@@ -39,10 +37,6 @@ def one(found: list[Seen]) -> Seen:
     return seen
 
 
-def digest(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
 def everything(directory: str, pattern: str = ".*", newer_than: tuple[str, ...] = ()) -> Search:
     return Search(directory=directory, pattern=pattern, newer_than=newer_than)
 
@@ -51,7 +45,7 @@ def names(found: Listing) -> list[str]:
     return [output.path for output in found.files]
 
 
-class HostContract:
+class HostContract(CacheContract):
     @pytest.fixture
     def host(self) -> Host:
         raise NotImplementedError("a contract is for a host: override this fixture")
@@ -142,6 +136,14 @@ class HostContract:
         assert host.filled(asked) == {f"{root}/full"}
         assert host.filled([]) == set()
 
+    def test_how_much_room_there_is(self, host: Host, root: str) -> None:
+        """Also where the directory is not made yet."""
+        host.put(root, {}, [])
+        found = host.room([root, f"{root}/later/on"])
+        assert list(found) == [root, f"{root}/later/on"]
+        for free, total in found.values():
+            assert 0 <= free <= total and total > 0
+
     def test_what_is_installed_appears_whole(self, host: Host, root: str) -> None:
         wanted = {"__main__.py": b"print(1)", "other.py": b""}
         with ThreadPoolExecutor(4) as pool:
@@ -158,48 +160,15 @@ class HostContract:
         host.install(f"{root}/program", wanted)
         assert host.fetch(f"{root}/program/b") == b"22"
 
-    # --- inputs -------------------------------------------------------------------------------------------------
-
-    def test_parcels_arrive_whole_and_read_only_wherever_they_are_wanted(self, host: Host, root: str) -> None:
-        large = [secrets.token_bytes(CHUNK), b"", secrets.token_bytes(3)]
-        named = (f"{root}/1/inputs/a/{WEIRD}", f"{root}/2/inputs/{'n' * 255}")
-        parcels = [
-            Parcel(digest=digest(b"".join(large)), targets=named, read=lambda: large),
-            Parcel(digest=digest(b""), targets=(f"{root}/1/inputs/empty",), read=lambda: ()),
-        ]
-        host.deliver(parcels)
-        host.deliver(parcels)  # as after an answer that was lost
-        host.deliver([])
-        paths = [*named, f"{root}/1/inputs/empty"]
-        assert host.fetch_many(paths) == dict(zip(paths, [b"".join(large), b"".join(large), b""], strict=True))
-        modes = host.run(["stat", "-c", "%a", *paths], timeout=20)
-        assert modes.stdout.split() == [b"400"] * 3
-        assert host.run(["find", root, "-name", "*.tmp"], timeout=20).stdout == b""
-
-    def test_bytes_that_are_not_those_of_the_digest_leave_nothing(self, host: Host, root: str) -> None:
-        wrong = Parcel(digest=digest(b"right"), targets=(f"{root}/x",), read=lambda: [b"wrong"])
-        with pytest.raises(OSError, match="the bytes are not those of sha256:"):
-            host.deliver([wrong])
-        assert host.run(["ls", "-A", root], timeout=20).stdout == b""
-
-    def test_a_parcel_whose_source_fails_leaves_nothing(self, host: Host, root: str) -> None:
-        def broken() -> Iterator[bytes]:
-            yield b"the first half"
-            raise errors.NotFound("the second half is gone")
-
-        with pytest.raises(errors.NotFound):
-            host.deliver([Parcel(digest=digest(b""), targets=(f"{root}/x",), read=broken)])
-        left = 'while find "$0" -type f | grep .; do sleep 0.1; done'  # the other end may hear of it a little later
-        assert host.run(["sh", "-c", left, root], timeout=20).code == 0
-
-    def test_a_parcel_that_cannot_be_put_down_is_an_error_that_names_the_place(self, host: Host) -> None:
-        large = [bytes(CHUNK)] * 8
-        parcel = Parcel(digest=digest(b"".join(large)), targets=("/proc/nothing/x",), read=lambda: large)
-        with pytest.raises(FileNotFoundError) as caught:
-            host.deliver([parcel])
-        assert "/proc" in str(caught.value)
-
     # --- scans --------------------------------------------------------------------------------------------------
+
+    def test_a_function_that_was_installed_is_called(self, host: Host, root: str) -> None:
+        program = b"def add(numbers, more):\n    return {'sum': sum(numbers) + more}\n"
+        place = f"{root}/sums-{secrets.token_hex(4)}"
+        host.install(place, {"__init__.py": b"", "sums.py": program})
+        assert host.call(place, "sums.add", {"numbers": [1, 2], "more": 3}) == {"sum": 6}
+        with pytest.raises(FileNotFoundError):
+            host.call(f"{root}/nothing", "sums.add", {"numbers": [], "more": 0})
 
     def test_what_does_not_exist_is_no_news(self, host: Host, root: str) -> None:
         assert host.scan(root, [known()]) == []

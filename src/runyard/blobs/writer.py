@@ -1,0 +1,69 @@
+"""Bytes on their way into a blob store: gathered in a local file, and handed on when their digest is known."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from runyard import errors
+
+KEPT_S = 7 * 86400.0  # what has not grown for so long is not on its way any more
+
+
+class BlobWriter:
+    def __init__(self, incoming: Path, keep: Callable[[Path, str], None], digest: str | None = None) -> None:
+        """`digest` is what the bytes must have, where that is known before. `keep` takes the file; whatever it leaves
+        is removed."""
+        self._keep, self._digest = keep, digest
+        self._file = tempfile.NamedTemporaryFile(dir=incoming, delete=False)  # noqa: SIM115 - commit or discard closes it
+        self._seen = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self._seen.update(data)
+        self._file.write(data)
+
+    def write_all(self, chunks: Iterable[bytes]) -> str:
+        """And commit; returns the digest."""
+        try:
+            for chunk in chunks:
+                self.write(chunk)
+            return self.commit()
+        finally:
+            self.discard()
+
+    def commit(self) -> str:
+        found = f"sha256:{self._seen.hexdigest()}"
+        try:
+            check_found(found, self._digest)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._keep(Path(self._file.name), found)
+        finally:
+            self.discard()
+        return found
+
+    def discard(self) -> None:
+        """Nothing is left behind; without effect after a commit."""
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._file.name)
+
+
+def check_found(found: str, promised: str | None) -> None:
+    if promised not in (None, found):
+        raise errors.InvalidInput(f"the bytes have the digest {found}, not {promised}")
+
+
+def prepare_incoming(directory: Path) -> None:
+    """Make it, and clear it of what crashes and senders who gave up have left."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    before = time.time() - KEPT_S
+    for path in directory.iterdir():
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()

@@ -1,0 +1,246 @@
+"""A blob store in S3, against a server that checks every signature."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runyard import errors
+from runyard.blobs import BlobStore, S3Access, open_blobs
+from runyard.blobs.s3 import bucket as buckets
+from runyard.blobs.s3 import segments
+from runyard.testing.blob_contract import BlobContract, Servers, digest, fresh_key, some_bytes, whole
+from tests.labs import waiting
+from tests.labs.s3 import S3Lab
+
+Opener = Callable[..., BlobStore]
+
+
+@pytest.fixture
+def lab(s3_lab: Callable[..., S3Lab]) -> S3Lab:
+    return s3_lab()
+
+
+@pytest.fixture
+def bucket(lab: S3Lab) -> str:
+    return lab.bucket()
+
+
+@pytest.fixture
+def open_store(lab: S3Lab, bucket: str, tmp_path: Path) -> Iterator[Opener]:
+    """`open_store()` is the lab's bucket, by somebody who may do everything there."""
+    opened: list[BlobStore] = []
+
+    def make(location: str | None = None, access: S3Access | None = None) -> BlobStore:
+        home = tmp_path / f"home{len(opened)}"
+        opened.append(open_blobs(location or lab.location(bucket), home, access or lab.access))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+class TestS3(BlobContract):
+    examples = 10
+
+    @pytest.fixture
+    def servers(self, open_store: Opener) -> Servers:
+        return open_store(), open_store()
+
+
+def test_with_tls(s3_lab: Callable[..., S3Lab], open_store: Opener) -> None:
+    lab, key = s3_lab(tls=True), fresh_key()
+    store = open_store(lab.location(lab.bucket()), lab.access)
+    store.check()
+    store.files.append(key, "log", 0, b"line\n")
+    data = some_bytes(buckets.PART + 1)
+    assert whole(store.blobs, store.blobs.add([data])) == data
+    assert store.files.read(key, "log", 0, 100) == b"line\n"
+
+
+def test_everything_is_below_the_prefix(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    one, other = open_store(lab.location(bucket, "a")), open_store(lab.location(bucket, ""))
+    name = one.blobs.add([b"data"])
+    one.files.append(fresh_key(), "log", 0, b"line\n")
+    other.check()
+    assert not other.blobs.has(name)
+    assert {key.split("/")[0] for key in lab.keys(bucket)} == {"a"}
+
+
+def test_a_file_that_was_brought_in_very_many_pieces_has_few_segments(
+    lab: S3Lab, bucket: str, open_store: Opener
+) -> None:
+    files, key = open_store().files, fresh_key()
+    for offset in range(60):
+        files.append(key, "log", offset, b"x")
+    assert len(lab.keys(bucket)) < segments.TOGETHER
+    assert files.read(key, "log", 0, 200) == b"x" * 60
+
+
+def test_large_segments_are_merged_in_parts(
+    lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "PART", 5 << 20)
+    files, key, data = open_store().files, fresh_key(), some_bytes(segments.TOGETHER << 20)
+    for offset in range(0, len(data), 1 << 20):
+        files.append(key, "log", offset, data[offset : offset + (1 << 20)])
+    assert len(lab.keys(bucket)) == 1
+    assert files.read(key, "log", 0, len(data)) == data
+
+
+def test_a_reader_goes_on_when_segments_are_merged_before_its_eyes(
+    lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, key, data = open_store().files, fresh_key(), some_bytes(15)
+    for offset in range(15):
+        files.append(key, "log", offset, data[offset : offset + 1])
+    parts = lab.keys(bucket)
+    read = buckets.Bucket.chunks
+
+    def chunks(self: buckets.Bucket, key: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        if parts and key.endswith("0007"):
+            lab.put(bucket, parts[-1].rpartition("/")[0] + f"/{15:016d}-{0:016d}", data)
+            for part in parts:
+                lab.delete(bucket, part)
+            parts.clear()
+        return read(self, key, start, end)
+
+    monkeypatch.setattr(buckets.Bucket, "chunks", chunks)
+    assert files.read(key, "log", 0, 100) == data
+    assert not parts
+
+
+def test_an_upload_in_parts_that_fails_is_given_up(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    blobs, data = open_store().blobs, some_bytes(buckets.PART + 1)
+    blobs.append_partial(digest(b"promised"), 0, data)
+    with pytest.raises(errors.InvalidInput, match="have the digest"):
+        blobs.commit_partial(digest(b"promised"))
+    assert lab.unfinished(bucket) == 0 and lab.keys(bucket) == []
+
+
+def test_uploads_that_nobody_continues_are_cleared(
+    lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = open_store().blobs
+    blobs.append_partial(digest(b"old"), 0, b"o")
+    blobs.append_partial(digest(b"new"), 0, b"n")
+    assert len(lab.keys(bucket)) == 2
+    monkeypatch.setattr("runyard.blobs.s3.store.KEPT_S", -60.0)
+    blobs.append_partial(digest(b"newest"), 0, b"n")
+    assert len(lab.keys(bucket)) == 1
+
+
+def test_more_objects_than_one_list_shows(
+    lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "PAGE", 7)
+    files, key = open_store().files, fresh_key()
+    files.append(key, "log", 0, b"x")
+    [first] = lab.keys(bucket)
+    for offset in range(1, 30):
+        lab.put(bucket, first.rpartition("/")[0] + f"/{offset + 1:016d}-{offset:016d}", b"x")
+    assert files.size(key, "log") == 30
+    assert files.read(key, "log", 5, 100) == b"x" * 25
+    assert files.append(key, "log", 30, b"y") == 31
+    assert len(lab.keys(bucket)) == 1
+
+
+def test_connections_that_broke_meanwhile_are_made_anew(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    way = lab.relay()
+    store = open_store(lab.location(bucket, port=way.port))
+    store.blobs.put_many({digest(data): data for data in (b"%d" % number for number in range(20))})
+    way.cut()
+    with pytest.raises(
+        errors.BlobStoreError, match=r"the S3 store at localhost:\d+ does not answer: connection refused"
+    ):
+        store.blobs.has(digest(b"1"))
+    way.mend()
+    assert whole(store.blobs, digest(b"1")) == b"1"
+
+
+def test_an_answer_that_is_cut_is_no_end(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    way, data = lab.relay(), some_bytes(30 << 20)
+    name = open_store().blobs.add([data])
+    blobs = open_store(lab.location(bucket, port=way.port)).blobs
+    with pytest.raises(errors.BlobStoreError, match="does not answer"):
+        for _ in blobs.chunks(name):
+            way.cut()
+
+
+# --- what is told at the start -------------------------------------------------------------------------------------
+
+
+def refusal(store: BlobStore) -> str:
+    with pytest.raises(errors.BlobStoreError) as caught:
+        store.check()
+    assert caught.value.fix
+    return caught.value.message
+
+
+def test_a_wrong_key_id(lab: S3Lab, open_store: Opener) -> None:
+    access = dataclasses.replace(lab.access, key_id="AKIAWRONG")
+    assert (
+        refusal(open_store(access=access))
+        == f"the S3 store at localhost:{lab.port} does not know the key id 'AKIAWRONG'"
+    )
+
+
+def test_a_wrong_secret(lab: S3Lab, open_store: Opener) -> None:
+    told = refusal(open_store(access=dataclasses.replace(lab.access, secret="wrong")))
+    assert told == f"the S3 store at localhost:{lab.port} finds the secret of key id {lab.access.key_id!r} wrong"
+
+
+def test_an_unknown_bucket(lab: S3Lab, open_store: Opener) -> None:
+    told = refusal(open_store(lab.location("no-such-bucket")))
+    assert told == f"the S3 store at localhost:{lab.port} has no bucket 'no-such-bucket'"
+
+
+def test_an_unknown_bucket_is_no_missing_log(lab: S3Lab, open_store: Opener) -> None:
+    with pytest.raises(errors.BlobStoreError, match="has no bucket"):
+        open_store(lab.location("no-such-bucket")).files.read(fresh_key(), "log", 0, 10)
+
+
+def test_somebody_who_may_only_read(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    access = lab.account({"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"})
+    told = refusal(open_store(access=access))
+    assert told == f"the S3 store at localhost:{lab.port} does not let key id {access.key_id!r} use bucket {bucket!r}"
+
+
+def test_nobody_listens(open_store: Opener) -> None:
+    port = waiting.free_ports(1)[0]
+    told = refusal(open_store(f"s3+http://localhost:{port}/bucket"))
+    assert told == f"the S3 store at localhost:{port} does not answer: connection refused"
+
+
+def test_a_host_that_is_not_known(open_store: Opener) -> None:
+    assert "the S3 store at no-such-host.invalid does not answer" in refusal(
+        open_store("s3+http://no-such-host.invalid/lab")
+    )
+
+
+def test_plaintext_is_spoken_only_where_it_is_written_out(lab: S3Lab, open_store: Opener) -> None:
+    told = refusal(open_store("s3://lab", dataclasses.replace(lab.access, endpoint=f"localhost:{lab.port}")))
+    assert f"the S3 store at localhost:{lab.port} does not speak TLS" in told
+
+
+def test_a_certificate_that_is_not_trusted(s3_lab: Callable[..., S3Lab], open_store: Opener) -> None:
+    lab = s3_lab(tls=True)
+    told = refusal(open_store("s3://lab", dataclasses.replace(lab.access, ca_file="")))
+    assert f"the certificate of the S3 store at localhost:{lab.port} is not trusted" in told
+
+
+def test_a_certificate_for_another_name(s3_lab: Callable[..., S3Lab], open_store: Opener) -> None:
+    lab = s3_lab(tls=True)
+    told = refusal(open_store("s3://lab", dataclasses.replace(lab.access, endpoint=f"127.0.0.1:{lab.port}")))
+    assert f"the certificate of the S3 store at 127.0.0.1:{lab.port} is not trusted" in told
+
+
+def test_a_file_of_authorities_that_is_not_there(tmp_path: Path, open_store: Opener) -> None:
+    for path in (tmp_path / "none.pem", tmp_path / "no.pem"):
+        (tmp_path / "no.pem").write_text("no certificate")
+        with pytest.raises(errors.ConfigError, match="s3_ca_file"):
+            open_store("s3://lab", S3Access(endpoint="localhost:1", ca_file=str(path))).check()
