@@ -9,12 +9,13 @@ DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 TRAINER := .venv-examples/.installed
 KERAS2 := .venv-keras2
+RIVALS := .venv-bench/.installed
 # Most tests wait for schedulers and brokers, so there may be more of them than cores.
 WORKERS ?= 4
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo example-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
+.PHONY: help install demo example-deps bench-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +45,14 @@ $(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.t
 		$(patsubst %,--requirement %,$(filter %.txt,$^))
 	@touch $@
 
-test: install example-deps labs check  ## everything: checks, unit, integration and acceptance tests
+bench-deps: $(RIVALS)  ## Flask and Celery, with which runyard is compared
+
+$(RIVALS): bench/requirements.txt scripts/make-venv
+	@sh scripts/make-venv "$(PYTHON)" $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+test: install example-deps bench-deps labs check  ## everything: checks, unit, integration and acceptance tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 labs:  ## the programs that the tests talk to, by apt-get when root
@@ -72,9 +80,9 @@ docs: install  ## write the generated reference pages anew
 	@$(BIN)/python scripts/write_settings_page.py
 	@$(BIN)/python scripts/write_cli_page.py
 
-bench: install labs  ## measure runyard against the plain alternatives
+bench: install bench-deps labs  ## measure runyard against the plain alternatives
 	@$(BIN)/python -m bench $(ARGS)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) .venv-examples $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-examples .venv-bench $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

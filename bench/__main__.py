@@ -21,6 +21,9 @@ MEASUREMENTS = (
     "f_memory",
     "g_start_up",
     "h_slurm_sweep",
+    "i_requests",
+    "j_ticket_latency",
+    "k_results",
 )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from bench import harness
+from bench import harness, posting
 from bench.harness import Result
 from tests.labs.yard import Yard
 
@@ -29,7 +27,7 @@ def measure(place: Path) -> Iterator[Result]:
         each = harness.interleaved(
             3,
             {
-                "runyard": lambda: SINGLES / asyncio.run(post_singles(yard)),
+                "runyard": lambda: posting.rate(singles(yard), SINGLES, CONNECTIONS),
                 "sqlite3": lambda: SINGLES / insert(place, SINGLES, together=False),
             },
         )
@@ -65,6 +63,10 @@ def submit_many(yard: Yard) -> float:
     return taken
 
 
+def singles(yard: Yard) -> posting.Target:
+    return posting.Target(url=yard.url, path="/api/v1/runs", body=SPEC, token=yard.token, status=201)
+
+
 def insert(place: Path, count: int, *, together: bool) -> float:
     """The least that durability costs: one JSON text a run, WAL, synchronous FULL."""
     path = place / "plain.db"
@@ -84,36 +86,3 @@ def insert(place: Path, count: int, *, together: bool) -> float:
     connection.close()
     path.unlink()
     return taken
-
-
-async def post_singles(yard: Yard) -> float:
-    """Wall time of all POSTs over one pool of kept-alive connections, each sending its next after its answer."""
-    address = urlsplit(yard.url)
-    request = build_request(address.netloc, yard.token)
-    begin = time.perf_counter()
-    share = SINGLES // CONNECTIONS + 1
-    counts = [min(share, SINGLES - start) for start in range(0, SINGLES, share)]
-    await asyncio.gather(*(post_over_one(str(address.hostname), int(address.port or 80), request, n) for n in counts))
-    return time.perf_counter() - begin
-
-
-def build_request(netloc: str, token: str) -> bytes:
-    body = json.dumps(SPEC).encode()
-    head = (
-        f"POST /api/v1/runs HTTP/1.1\r\nHost: {netloc}\r\nAuthorization: Bearer {token}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-async def post_over_one(host: str, port: int, request: bytes, count: int) -> None:
-    reader, writer = await asyncio.open_connection(host, port)
-    for _ in range(count):
-        writer.write(request)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if b" 201 " not in head.split(b"\r\n")[0]:
-            raise SystemExit(f"a POST was answered {head.decode()}")
-        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-        await reader.readexactly(length)
-    writer.close()
-    await writer.wait_closed()

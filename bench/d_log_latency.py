@@ -24,7 +24,7 @@ for _ in range(int(sys.argv[1])):
 def measure(place: Path) -> Iterator[Result]:
     printer = [sys.executable, "-c", PRINTER, str(LINES), str(PAUSE_S)]
     with harness.yard(place, cpus=1) as yard:
-        run = yard.client().submit(command=printer)
+        run = yard.client().submit(command=printer, cwd="/")
         follow = yard.command("logs", str(run.id), "-f")
         delays = arrivals(subprocess.Popen(follow, env=yard.env, stdout=subprocess.PIPE))
     with (place / "plain.log").open("wb") as file:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench import slurm_sides
+from bench import harness, slurm_sides
 from bench.harness import Result
 from bench.slurm_sides import Taken
-from tests.labs import table
 
 RUNS, SLEEP_S, PAIRS = 1000, 2, 5
 FEWER = 10  # times fewer runs, each so many times longer, keep the cluster busy for as long
@@ -25,9 +23,7 @@ Pair = tuple[Taken, Taken]  # by runyard, by hand
 
 
 def measure(place: Path) -> Iterator[Result]:
-    missing = table.look_up("slurm").missing
-    if missing:
-        print(f"(h) left out: {missing}", file=sys.stderr)
+    if harness.lacks("h", "slurm"):
         return
     with slurm_sides.both(place, nodes=NODES, cpus=CPUS) as sides:
         pairs(sides, 1, 4 * NODES, "true")  # whatever is done only once is done now

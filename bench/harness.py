@@ -7,6 +7,7 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.labs import table
 from tests.labs.yard import Yard
 
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -56,12 +58,22 @@ def workspace() -> Iterator[Path]:
 
 
 @contextmanager
-def yard(place: Path, **settings: object) -> Iterator[Yard]:
+def yard(place: Path, *, config: str = "", **settings: object) -> Iterator[Yard]:
+    """`config` is the text of its config.toml."""
     one = Yard(below=place, **settings)
+    (one.home / "config.toml").write_text(config)
     try:
         yield one.start()
     finally:
         one.remove()
+
+
+def lacks(letter: str, *components: str) -> bool:
+    """Whether a measurement must be left out here, which is told with the reason."""
+    missing = next(filter(None, (table.look_up(name).missing for name in components)), "")
+    if missing:
+        print(f"({letter}) left out: {missing}", file=sys.stderr)
+    return bool(missing)
 
 
 def describe(place: Path) -> str:

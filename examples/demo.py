@@ -53,7 +53,8 @@ def describe(rate: float, width: int) -> dict[str, Any]:
     return {
         "project": "digits",
         "name": f"lr={rate} width={width}",
-        "command": [sys.executable, str(TRAIN), *words],
+        "command": [sys.executable, TRAIN.name, *words],
+        "cwd": str(TRAIN.parent),
         "params": {"lr": rate, "width": width},
         "resources": {"cpus": 1},
     }

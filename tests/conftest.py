@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +19,18 @@ _PROPERTY = "component"
 # Two busy cores: how long a draw takes says nothing here.
 settings.register_profile("runyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("runyard")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def outside_of_the_checkout() -> Iterator[None]:
+    """Whoever submits from a checkout brings it along, and this one is nobody's experiment. Every account may be there:
+    some tests run commands as another one."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="ry-outside-") as place:
+        os.chmod(place, 0o755)
+        os.chdir(place)
+        yield
+        os.chdir(before)
 
 
 @pytest.fixture

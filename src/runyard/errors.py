@@ -15,6 +15,7 @@ RunyardError
 │   ├── HomeInUse       this home directory
 │   └── SiteInUse       this site: it has an agent
 ├── YardUnreachable     no answer from the yard
+│   └── BlobStoreError  or none from where it keeps files: for whoever waits, the same
 └── BrokerError         the message broker cannot do its part
     ├── BrokerUnreachable   no connection to it, or no answer: trying again may help
     └── BrokerRefused       it said no: somebody must change something
@@ -147,6 +148,13 @@ class YardUnreachable(RunyardError):
     code = "unreachable"
     status = 503
     exit_code = 205
+
+
+class BlobStoreError(YardUnreachable):
+    """The yard's blob store cannot do its part."""
+
+    code = "blob_store"
+    exit_code = 1
 
 
 class BrokerError(RunyardError):

@@ -15,9 +15,10 @@ from typing import Any
 from urllib.parse import quote
 
 from runyard import errors
-from runyard.model import fields, spec, units
+from runyard.model import disk_reserve, fields, nodes, spec, units
 from runyard.model.bridge import RodanBridge
 from runyard.model.intake import Intake
+from runyard.model.mirror import Mirror
 from runyard.model.webhook import Webhook
 
 
@@ -45,6 +46,13 @@ class Settings:
         "", "postgresql:// address of the store; empty means the SQLite file in the home directory", shown=False
     )
     store_password_file: str = _setting("", "A file with the store's password, for an address without one")
+    blobs: str = _setting("", "Directory or s3://bucket/prefix for files and logs; empty means in the home directory")
+    s3_key_id: str = _setting("", "Name of the access key of the bucket")
+    s3_secret: str = _setting("", "Its secret; better as the variable than in the file", shown=False)
+    s3_secret_file: str = _setting("", "A file with its secret, such as a secret of Docker or systemd")
+    s3_region: str = _setting("us-east-1", "Region of the bucket; stores other than Amazon's take the usual one")
+    s3_endpoint: str = _setting("", "host:port of an S3 store other than Amazon's, reached by https")
+    s3_ca_file: str = _setting("", "A file with the authority of its certificate; empty means those of the system")
     broker: str = _setting(
         "",
         "amqps:// address of a RabbitMQ that wakes agents elsewhere, user@host/vhost; empty means without",
@@ -57,21 +65,39 @@ class Settings:
     intake: dict[str, Intake] = _setting({}, "Tables, one for each queue of requests: see [requests](requests.md)")
     webhook: dict[str, Webhook] = _setting({}, "Tables, one for each address to tell: see [requests](requests.md)")
     bridge: dict[str, RodanBridge] = _setting({}, "The table [bridge.rodan]: see [from Rodan](../howto/from-rodan.md)")
+    mirror: Mirror | None = _setting(
+        None, "The table [mirror]: a shared directory for results, see [results](../howto/results.md)"
+    )
     agent_tokens: dict[str, str] = _setting(
         {}, "For each site that agents serve, a file with their token; site and token are made at the start"
     )
-    local_site: str = _setting("auto", "auto: the yard's own machine takes runs; named: only those with --site local")
+    local_site: str = _setting(
+        "auto", "auto: the yard's own machine takes runs; named: only those with --site local; off: none"
+    )
     cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
     memory: int = _setting(
         0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
     )
     gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
+    node: str = _setting("", "Name of this node for `--node`; empty means the machine's own name")
+    labels: list[str] = _setting([], "Labels of this node for `--label`, such as \"fast\" or \"rack=a\"")
+    only_projects: list[str] = _setting([], "The agent here takes only runs of these projects; empty: of all")
+    only_users: list[str] = _setting([], "The agent here takes only runs of these people; empty: of all")
+    scratch: str = _setting(
+        "", "Directory in which runs get scratch space (TMPDIR); empty: see [nodes](../howto/nodes.md)"
+    )
+    disk_reserve: str = _setting(
+        "", "Free space below which nothing new starts, like \"5G\" or \"10%\"; empty: 5 %, and 2G at most; 0: none"
+    )
     python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
     network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
     daemon: str = _setting("auto", "auto: a yard stays running unless the home is on a network file system; no: never")
     lease: int = _setting(60, "Seconds after which a silent agent counts as unreachable")
     lost_after: int = _setting(86400, "Seconds after which runs of an unreachable agent end as lost")
     body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
+    code_limit: int = _setting(200 << 20, "Most bytes of code that a submit from here sends (or like \"200M\")")
+    code_files: int = _setting(20_000, "Most files of code that a submit from here sends")
+    data_limit: int = _setting(20 << 30, "Most bytes of one folder of data that a submit from here sends")
     log_level: str = _setting("info", "debug, info, warning or error")
 
     @property
@@ -88,8 +114,9 @@ class Settings:
 
     @property
     def has_visitors(self) -> bool:
-        """Whether other programs have to do with this yard, besides over HTTP."""
-        return bool(self.intake or self.bridge or self.webhook or (self.broker and self.event_exchange))
+        """Whether anybody outside has to do with this yard, besides over HTTP."""
+        told = self.webhook or self.mirror or (self.broker and self.event_exchange)
+        return bool(self.intake or self.bridge or told)
 
     @property
     def token_file(self) -> Path:
@@ -111,6 +138,12 @@ def load(home: Path | str | None = None, environ: Mapping[str, str] = os.environ
     return Settings(home=place, **{**_old_broker(environ), **given})
 
 
+def changed(loaded: Settings, given: Mapping[str, Any]) -> Settings:
+    """With what a command line says, checked as in the file."""
+    clean = {name: _clean(name, value, f"--{name.replace('_', '-')}") for name, value in given.items()}
+    return dataclasses.replace(loaded, **clean)
+
+
 def read_secret(path: str, what: str, fix: str) -> str:
     """The text of a file such as a secret of Docker or systemd; empty without a path."""
     if not path:
@@ -129,6 +162,13 @@ def find_home(home: Path | str | None = None, environ: Mapping[str, str] = os.en
     import platformdirs
 
     return Path(platformdirs.user_data_dir("runyard", appauthor=False))
+
+
+def find_cache() -> Path:
+    """Where this user keeps what can be made again."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("runyard", appauthor=False))
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -174,9 +214,11 @@ def _old_broker(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 _VARIABLES = (
-    "port", "host", "allowed_hosts", "trusted_networks", "public_url", "store", "store_password_file", "broker",
+    "port", "host", "allowed_hosts", "trusted_networks", "public_url", "store", "store_password_file", "blobs",
+    "s3_key_id", "s3_secret", "s3_secret_file", "s3_region", "s3_endpoint", "s3_ca_file", "broker",
     "broker_password", "broker_password_file", "broker_ca_file", "agent_tokens", "local_site", "cpus", "memory",
-    "python", "network_home", "daemon", "log_level",
+    "python", "network_home", "daemon", "code_limit", "code_files", "data_limit", "log_level",
+    "node", "labels", "only_projects", "only_users", "scratch", "disk_reserve",
 )  # fmt: skip
 _TABLES: dict[str, Callable[[str, object], Any]] = {
     "intake": Intake.parse,
@@ -197,22 +239,26 @@ def _clean(name: str, value: Any, where: str) -> Any:
 def _checked(name: str, value: Any) -> Any:
     if name == "port":
         return fields.integer(value, name, 0, 65535)
-    if name in ("memory", "body_limit") and value != 0:
+    if name in ("memory", "body_limit", "code_limit", "data_limit") and value != 0:
         return units.parse_size(value, name)
     if name in ("lease", "lost_after"):
         return units.parse_duration(value, name)
+    if name in _OF_NODES:
+        return _OF_NODES[name](value)
     if name == "network_home":
         return fields.one_of(value, name, ("auto", "yes", "no"))
     if name == "daemon":
         return fields.one_of(value, name, ("auto", "no"))
     if name == "local_site":
-        return fields.one_of(value, name, ("auto", "named"))
+        return fields.one_of(value, name, ("auto", "named", "off"))
     if name == "agent_tokens":
         return dict(map(_token_file, _table(value, name).items()))
     if name == "log_level":
         return fields.one_of(value, name, ("debug", "info", "warning", "error"))
     if name == "public_url":
         return _public_url(value)
+    if name == "mirror":
+        return Mirror.parse(value)
     if name in _TABLES:
         return {key: _TABLES[name](key, item) for key, item in _table(value, name).items()}
     if name == "trusted_networks":
@@ -222,6 +268,33 @@ def _checked(name: str, value: Any) -> Any:
     if _TYPES[name] == "list[str]":
         return fields.texts(value, name, 1000)
     return fields.text(value, name, 4096, empty=True)
+
+
+def _node(value: object) -> str:
+    return nodes.parse_name(value, "node") if value else ""
+
+
+def _scratch(value: object) -> str:
+    path = fields.text(value, "scratch", 4096, empty=True)
+    if path and not path.startswith(("/", "$")):
+        raise errors.InvalidInput(f"scratch: {path!r} is not an absolute path", "start it with / or a variable")
+    return path
+
+
+def _disk_reserve(value: object) -> str:
+    text = str(value)
+    disk_reserve.parse(text)
+    return text
+
+
+_OF_NODES: dict[str, Callable[[Any], Any]] = {
+    "node": _node,
+    "labels": lambda value: list(nodes.parse_labels(value, "labels")),
+    "only_projects": lambda value: [spec.name_text(item, "only_projects") for item in fields.texts(value, "", 100)],
+    "only_users": lambda value: [spec.name_text(item, "only_users") for item in fields.texts(value, "", 100)],
+    "scratch": _scratch,
+    "disk_reserve": _disk_reserve,
+}
 
 
 def _table(value: object, name: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Yards on clusters that several tests share: to start one takes longer than most runs."""
+"""What several tests share: yards on clusters, because to start one takes longer than most runs, and a broker."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.apart import Apart
 from tests.acceptance.cluster_yard import ClusterYard
+from tests.acceptance.pool import Tickets
 from tests.labs.cluster import Cluster
+from tests.labs.rabbitmq import RabbitLab
+from tests.labs.yard import Yard
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +38,38 @@ def cluster_yard(
         return yards_by_lab[lab]
 
     return get
+
+
+@pytest.fixture
+def broker(rabbitmq_lab: Callable[..., RabbitLab]) -> RabbitLab:
+    return rabbitmq_lab()
+
+
+@pytest.fixture
+def broker_url(broker: RabbitLab) -> str:
+    """With a vhost of its own."""
+    return broker.url(broker.add_vhost())
+
+
+@pytest.fixture
+def tickets(broker: RabbitLab, broker_url: str) -> Tickets:
+    return Tickets(broker, broker_url)
+
+
+@pytest.fixture(params=["embedded", "apart"])
+def either(request: pytest.FixtureRequest) -> Iterator[Callable[..., Yard]]:
+    """`either(cpus=2)` starts a yard: in one process with SQLite, or with PostgreSQL, RabbitMQ and an agent in another
+    process. What a person sees of the two is the same."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("make_yard")
+        return
+    places = {"store": request.getfixturevalue("postgres_url"), "broker": request.getfixturevalue("broker_url")}
+    made: list[Apart] = []
+
+    def make(**settings: Any) -> Yard:
+        made.append(Apart(**places, **settings))
+        return made[-1].start()
+
+    yield make
+    for yard in made:
+        yard.remove()

@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -31,10 +31,17 @@ class Pool:
         token = yard.cli("token", "create", "pool-agent", "--role", "agent", "--site", SITE, "-q").stdout.strip()
         self._env = {**yard.env, "RUNYARD_URL": yard.url, "RUNYARD_TOKEN": token}
 
+    def lead_to(self, url: str) -> None:
+        """Agents that start from now on reach the yard there."""
+        self._env["RUNYARD_URL"] = url
+
     @contextlib.contextmanager
-    def agent(self, name: str, *, cpus: int = 1, broker: str = "") -> Iterator[subprocess.Popen[bytes]]:
-        """`broker` is another way to it than the yard's."""
-        process = self._spawn(name, ["-m", "runyard"], cpus, broker)
+    def agent(
+        self, name: str, *more: str, cpus: int = 1, broker: str = "", program: Sequence[str] = ("-m", "runyard")
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """`more` are further words for it; `broker` is another way to it than the yard's, `program` what Python runs
+        instead of runyard itself."""
+        process = self._spawn(name, [*program], cpus, broker, more)
         try:
             yield process
         finally:
@@ -61,12 +68,14 @@ class Pool:
     def log(self, name: str) -> str:
         return (self.home(name) / "agent.log").read_text()
 
-    def _spawn(self, name: str, program: list[str], cpus: int, broker: str) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, name: str, program: list[str], cpus: int, broker: str, more: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         home = self.home(name)
         env = {**self._env, "RUNYARD_HOME": str(home), "RUNYARD_CPUS": str(cpus)}
         if broker:
             env["RUNYARD_BROKER"] = broker
-        command = [sys.executable, *program, "agent", "--site", SITE, "--dir", str(home / "site")]
+        command = [sys.executable, *program, "agent", "--site", SITE, "--dir", str(home / "site"), *more]
         with (home / "agent.log").open("ab") as log:
             return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -19,6 +19,9 @@ from bench import (
     g_start_up,
     h_slurm_sweep,
     harness,
+    i_requests,
+    j_ticket_latency,
+    k_results,
     short_runs,
 )
 
@@ -35,6 +38,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(g_start_up, "REPETITIONS", 1)
     for name, number in {"RUNS": 12, "SLEEP_S": 1, "PAIRS": 1, "FEWER": 3, "NO_OPS": 6, "NO_OP_PAIRS": 1}.items():
         monkeypatch.setattr(h_slurm_sweep, name, number)
+    monkeypatch.setattr(i_requests, "REQUESTS", 40)
+    monkeypatch.setattr(i_requests, "REPETITIONS", 1)
+    monkeypatch.setattr(j_ticket_latency, "STARTS", 3)
+    for name, number in {"MEGABYTES": 3, "REPETITIONS": 1, "LARGEST": 1 << 20}.items():
+        monkeypatch.setattr(k_results, name, number)
 
 
 @pytest.mark.component("GNU parallel")
@@ -50,6 +58,13 @@ def test_a_cluster_is_measured() -> None:
     check(results)
     (counted,) = [result for result in results if result.unit == "commands"]
     assert (counted.met, "1 sbatch" in counted.what) == (True, True), counted
+
+
+@pytest.mark.component("rabbitmq", "postgresql", "flask, celery")
+@pytest.mark.parametrize("module", [i_requests, j_ticket_latency, k_results])
+def test_the_broker_is_measured(module: object) -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own cannot be entered by PostgreSQL's user
+        check(list(module.measure(Path(place))))  # type: ignore[attr-defined]
 
 
 def check(results: list[harness.Result]) -> None:

@@ -24,11 +24,6 @@ MakeYard = Callable[..., Yard]
 BROKER_TIMEOUT_S = 3
 
 
-@pytest.fixture
-def lab(rabbitmq_lab: Callable[..., RabbitLab]) -> RabbitLab:
-    return rabbitmq_lab()
-
-
 @contextlib.contextmanager
 def disturbed(work: Work) -> Iterator[None]:
     """What happens inside happens in mid-stream."""
@@ -47,17 +42,17 @@ def assert_tickets_flow(tickets: Tickets, work: Work) -> None:
     work.until_done_once()
 
 
-def test_kill_9_of_the_broker_that_comes_back_empty(lab: RabbitLab, make_yard: MakeYard, tmp_path: Path) -> None:
+def test_kill_9_of_the_broker_that_comes_back_empty(broker: RabbitLab, make_yard: MakeYard, tmp_path: Path) -> None:
     """The vhost `/`, because a broker that lost its disk has no other."""
-    url = lab.url("/")
-    yard, tickets = make_yard(cpus=1, broker=url), Tickets(lab, url)
+    url = broker.url("/")
+    yard, tickets = make_yard(cpus=1, broker=url), Tickets(broker, url)
     pool, work = Pool(yard), Work(yard, tmp_path)
     with pool.agent("one"), pool.agent("two"):
         tickets.until_taken_by(2)
         with disturbed(work):
-            lab.kill("n1")
+            broker.kill("n1")
             work.give(10)
-            lab.start_node("n1", empty=True)
+            broker.start_node("n1", empty=True)
         assert_tickets_flow(tickets, work)
 
 
@@ -89,10 +84,10 @@ def test_kill_9_of_the_quorum_leader(
     ],
 )
 def test_kill_9_of_an_agent_after_the_claim_and_before_the_start(
-    lab: RabbitLab, make_yard: MakeYard, tmp_path: Path, step: str
+    broker: RabbitLab, make_yard: MakeYard, tmp_path: Path, step: str
 ) -> None:
-    url = lab.url(lab.add_vhost())
-    yard, tickets = make_yard(cpus=1, broker=url), Tickets(lab, url)
+    url = broker.url(broker.add_vhost())
+    yard, tickets = make_yard(cpus=1, broker=url), Tickets(broker, url)
     pool, work = Pool(yard), Work(yard, tmp_path)
     with pool.agent("one"):
         work.give(60)
@@ -103,9 +98,9 @@ def test_kill_9_of_an_agent_after_the_claim_and_before_the_start(
             assert_tickets_flow(tickets, work)
 
 
-def test_kill_9_of_the_yard_between_commit_and_publish(lab: RabbitLab, make_yard: MakeYard, tmp_path: Path) -> None:
-    url = lab.url(lab.add_vhost())
-    yard, tickets = make_yard(cpus=1, broker=url, port=waiting.free_ports(1)[0]), Tickets(lab, url)
+def test_kill_9_of_the_yard_between_commit_and_publish(broker: RabbitLab, make_yard: MakeYard, tmp_path: Path) -> None:
+    url = broker.url(broker.add_vhost())
+    yard, tickets = make_yard(cpus=1, broker=url, port=waiting.free_ports(1)[0]), Tickets(broker, url)
     pool, work, note = Pool(yard), Work(yard, tmp_path), tmp_path / "died"
     yard.stop()
     yard.start("-c", Path(doomed.__file__).read_text(), "runyard.broker.tickets:Office._give:before", str(note))
@@ -126,13 +121,13 @@ def test_kill_9_of_the_yard_between_commit_and_publish(lab: RabbitLab, make_yard
 
 @pytest.mark.parametrize("fault", ["cut", "freeze"])
 def test_a_network_cut_between_agent_and_broker(
-    lab: RabbitLab, make_yard: MakeYard, tmp_path: Path, fault: str
+    broker: RabbitLab, make_yard: MakeYard, tmp_path: Path, fault: str
 ) -> None:
-    vhost = lab.add_vhost()
-    url, relay = lab.url(vhost), lab.relay()
-    yard, tickets = make_yard(cpus=1, broker=url), Tickets(lab, url)
+    vhost = broker.add_vhost()
+    url, relay = broker.url(vhost), broker.relay()
+    yard, tickets = make_yard(cpus=1, broker=url), Tickets(broker, url)
     pool, work = Pool(yard), Work(yard, tmp_path)
-    with pool.agent("one", broker=lab.url(vhost, port=relay.port)), pool.agent("two"):
+    with pool.agent("one", broker=broker.url(vhost, port=relay.port)), pool.agent("two"):
         tickets.until_taken_by(2)
         with disturbed(work):
             getattr(relay, fault)()

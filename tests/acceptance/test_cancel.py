@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ time.sleep(600)
 """
 
 
-def test_a_tree_that_resists_is_gone(yard: Yard, tmp_path: Path) -> None:
+def test_a_tree_that_resists_is_gone(either: Callable[..., Yard], tmp_path: Path) -> None:
+    yard = either(cpus=2)
     script = tmp_path / "stubborn.py"
     script.write_text(STUBBORN)
     mark = f"tree-{os.getpid()}"
@@ -65,7 +67,8 @@ def test_cancel_while_it_is_starting(yard: Yard, tmp_path: Path, attempt: int) -
     assert with_argument(mark) == []
 
 
-def test_a_cancel_survives_the_yard(yard: Yard) -> None:
+def test_a_cancel_survives_the_yard(either: Callable[..., Yard]) -> None:
+    yard = either(cpus=2)
     mark = f"32{os.getpid()}.5"
     run = yard.client().submit(
         command=["/bin/sh", "-c", f"trap '' TERM; sleep {mark}; sleep {mark}"], stop={"grace": 3}

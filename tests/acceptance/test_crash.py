@@ -26,7 +26,7 @@ def _spec(witness: Witness, pause: float, **fields: object) -> dict[str, object]
 
 
 def _runner_pid(yard: Yard, run_id: int) -> int:
-    record = yard.home / "sites" / "local" / "runs" / str(run_id) / "a1" / "started" / "runner.json"
+    record = yard.runs / str(run_id) / "a1" / "started" / "runner.json"
     until(record.exists, what=f"{record}")
     return int(json.loads(record.read_text())["pid"])
 
@@ -37,8 +37,8 @@ def _zygotes(yard: Yard) -> list[int]:
     return [pid for pid in alike if psutil.Process(pid).ppid() not in alike]
 
 
-def test_kill_9_of_the_yard_with_20_running_and_200_waiting(make_yard: Callable[..., Yard], tmp_path: Path) -> None:
-    yard, witness = make_yard(cpus=20), Witness(tmp_path)
+def test_kill_9_of_the_yard_with_20_running_and_200_waiting(either: Callable[..., Yard], tmp_path: Path) -> None:
+    yard, witness = either(cpus=20), Witness(tmp_path)
     specs = [_spec(witness, 0.5)] * 20 + [_spec(witness, 0.0)] * 200
     ids = [run.id for run in yard.client().submit_many(specs)]
     until(lambda: len(witness.count("start")) >= 20, what="20 runs started")
@@ -129,7 +129,7 @@ def test_another_boot_id_proves_that_nothing_runs(yard: Yard) -> None:
     run = yard.client().submit(command=["sleep", "300"])
     runner = _runner_pid(yard, run.id)
     yard.kill9()
-    record = yard.home / "sites" / "local" / "runs" / str(run.id) / "a1" / "started" / "runner.json"
+    record = yard.runs / str(run.id) / "a1" / "started" / "runner.json"
     record.write_text(json.dumps({**json.loads(record.read_text()), "boot_id": "another-boot"}))
     os.kill(runner, signal.SIGKILL)
     yard.start()

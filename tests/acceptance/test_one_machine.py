@@ -29,8 +29,30 @@ os.unlink(mine)
 """
 
 
-def test_a_run_never_starts_without_its_slots(make_yard: Callable[..., Yard], tmp_path: Path) -> None:
-    client = make_yard(cpus=4).client()
+def test_runs_are_followed_and_queued_again(either: Callable[..., Yard]) -> None:
+    yard = either(cpus=1)
+    body = "echo attempt $RUNYARD_ATTEMPT; sleep 0.5; echo done; exit $((4 - $RUNYARD_ATTEMPT))"
+    followed = yard.cli("submit", "--follow", "--", "/bin/sh", "-c", body)
+    assert (followed.returncode, followed.stdout.splitlines()[-2:]) == (3, ["attempt 1", "done"]), followed
+    assert yard.cli("retry", "last", "-q").returncode == 0
+    assert yard.cli("wait", "last").returncode == 2
+    assert yard.client().last().logs() == "attempt 1\ndone\n\n--- attempt 2 ---\nattempt 2\ndone\n"
+
+
+def test_runs_wait_by_their_priority(either: Callable[..., Yard], tmp_path: Path) -> None:
+    client, go, order = either(cpus=1).client(), tmp_path / "go", tmp_path / "order"
+    client.submit(command=["/bin/sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done"])
+    until(lambda: client.runs(state="running"), what="the slot taken")
+    sign = ["/bin/sh", "-c", f"echo $RUNYARD_RUN_ID >> {order}"]
+    runs = client.submit_many([{"command": sign, "priority": priority} for priority in (0, 5, -5, 9)])
+    go.touch()
+    for run in runs:
+        assert run.wait(timeout=60).state == "succeeded"
+    assert [int(line) for line in order.read_text().split()] == [runs[place].id for place in (3, 1, 0, 2)]
+
+
+def test_a_run_never_starts_without_its_slots(either: Callable[..., Yard], tmp_path: Path) -> None:
+    client = either(cpus=4).client()
     sizes = [1, 2, 3, 4, 1, 1, 2, 1, 3, 1]
     runs = client.submit_many(
         [
@@ -79,7 +101,8 @@ def test_arguments_and_environment_arrive_unchanged(yard: Yard, tmp_path: Path) 
     assert json.loads(yard.client().last().logs()) == [words, words[3], str(strange)]
 
 
-def test_the_promised_variables(yard: Yard) -> None:
+def test_the_promised_variables(either: Callable[..., Yard]) -> None:
+    yard = either(cpus=2)
     client = yard.client()
     run = client.submit(
         command=["python3", "-c", "import json, os; print(json.dumps(dict(os.environ)))"],
@@ -94,7 +117,8 @@ def test_the_promised_variables(yard: Yard) -> None:
     assert "RUNYARD_RESUME" not in env
 
 
-def test_outputs_come_back_and_an_output_dir_of_the_users_own_wins(yard: Yard, tmp_path: Path) -> None:
+def test_outputs_come_back_and_an_output_dir_of_the_users_own_wins(either: Callable[..., Yard], tmp_path: Path) -> None:
+    yard = either(cpus=2)
     client, mine = yard.client(), tmp_path / "mine"
     mine.mkdir()
     (mine / "old.txt").write_text("from before")
@@ -175,7 +199,8 @@ def test_a_login_node_does_not_train(
     assert yard.cli("submit", "--site", "local", "--wait", "--", "true").returncode == 0
 
 
-def test_a_child_waits_and_follows_its_parent(yard: Yard) -> None:
+def test_a_child_waits_and_follows_its_parent(either: Callable[..., Yard]) -> None:
+    yard = either(cpus=2)
     client = yard.client()
     parent = client.submit(command=["/bin/sh", "-c", "sleep 1; exit 4"])
     child = client.submit(command=["true"], after=[parent.id])

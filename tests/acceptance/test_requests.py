@@ -21,22 +21,12 @@ QUEUES = ("jobs", "answers")
 
 
 @pytest.fixture
-def lab(rabbitmq_lab: Callable[..., RabbitLab]) -> RabbitLab:
-    return rabbitmq_lab()
-
-
-@pytest.fixture
-def url(lab: RabbitLab) -> str:
-    return lab.url(lab.add_vhost())
-
-
-@pytest.fixture
-def configured(url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
+def configured(broker_url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
     """`configured(text)` is a yard of that configuration, with the recipe `train`, not started."""
     made: list[Yard] = []
 
     def make(text: str, **settings: object) -> Yard:
-        made.append(Yard(cpus=1, broker=url, **settings))
+        made.append(Yard(cpus=1, broker=broker_url, **settings))
         (made[-1].home / "config.toml").write_text(text)
         return made[-1]
 
@@ -46,8 +36,8 @@ def configured(url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
 
 
 @pytest.fixture
-def producer(url: str) -> Iterator[Producer]:
-    with contextlib.closing(Producer(url)) as made:
+def producer(broker_url: str) -> Iterator[Producer]:
+    with contextlib.closing(Producer(broker_url)) as made:
         for queue in QUEUES:
             made.declare(queue)
         yield made
@@ -67,7 +57,7 @@ SCRIPT = 'cp "$RUNYARD_PARAMS" "$OUTPUT_DIR/params.json"; head -c 5000 /dev/zero
 
 
 def test_requests_survive_a_yard_that_is_killed_again_and_again(
-    configured: Callable[..., Yard], producer: Producer, lab: RabbitLab, url: str, tmp_path: Path
+    configured: Callable[..., Yard], producer: Producer, broker: RabbitLab, broker_url: str, tmp_path: Path
 ) -> None:
     yard = configured('[intake.jobs]\nrecipe = "train"\n').start()
     witness = add_recipe(yard, tmp_path, SCRIPT)
@@ -89,22 +79,22 @@ def test_requests_survive_a_yard_that_is_killed_again_and_again(
 
 
 def test_results_wait_for_a_broker_that_was_killed(
-    configured: Callable[..., Yard], lab: RabbitLab, url: str, tmp_path: Path
+    configured: Callable[..., Yard], broker: RabbitLab, broker_url: str, tmp_path: Path
 ) -> None:
     yard = configured('[intake.jobs]\nrecipe = "train"\n').start()
     go = tmp_path / "go"
     witness = add_recipe(yard, tmp_path, f"until [ -e {go} ]; do sleep 0.1; done")
-    with contextlib.closing(Producer(url)) as producer:
+    with contextlib.closing(Producer(broker_url)) as producer:
         for queue in QUEUES:
             producer.declare(queue)
         sent = producer.send("jobs", {"lr": 1}, delivery_mode=2)
     until(lambda: witness.count("start"), what="the run started")
     client = yard.client()
-    lab.kill("n1")
+    broker.kill("n1")
     go.touch()
     until(lambda: [run.state for run in client.runs()] == ["succeeded"], what="the run over")
-    lab.start_node("n1")
-    with contextlib.closing(Producer(url)) as producer:
+    broker.start_node("n1")
+    with contextlib.closing(Producer(broker_url)) as producer:
         got, reply = producer.answer(timeout_s=120)
     assert (got, reply["state"]) == (sent, "succeeded")
     assert list(witness.count("start").values()) == [1]
@@ -157,9 +147,9 @@ def test_cron_takes_requests_and_answers_them(
     assert list(witness.count("start").values()) == [1]
 
 
-def test_listeners_are_told(configured: Callable[..., Yard], url: str, tmp_path: Path) -> None:
+def test_listeners_are_told(configured: Callable[..., Yard], broker_url: str, tmp_path: Path) -> None:
     """By the exchange and by a webhook, of what happens while the yard is killed, too."""
-    with contextlib.closing(Receiver()) as receiver, contextlib.closing(Producer(url)) as producer:
+    with contextlib.closing(Receiver()) as receiver, contextlib.closing(Producer(broker_url)) as producer:
         producer.channel.exchange_declare("runyard.events", "topic", durable=True)
         producer.channel.queue_bind(producer.declare("events"), "runyard.events", "run.*")
         (tmp_path / "secret").write_text("hush")

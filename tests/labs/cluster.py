@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import abc
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psutil
 
 from tests.labs import accounts
 from tests.labs.daemons import LabError
+from tests.labs.lab import Lab
 from tests.labs.machines import Network
 
 
-class Cluster(abc.ABC):
+class Cluster(Lab):
     """
     env         what clients need to find this cluster
     user        who submits: a normal account, also when root runs the lab
@@ -40,29 +40,6 @@ class Cluster(abc.ABC):
         self.directory.mkdir()
         self.user.own(self.directory)
 
-    @abc.abstractmethod
-    def start(self) -> Self:
-        """Until every node takes jobs."""
-
-    @abc.abstractmethod
-    def stop(self) -> None:
-        """Everything ends, and the directory is gone."""
-
-    @abc.abstractmethod
-    def tidy(self) -> None:
-        """Ready for the next test, whatever the last one did: no jobs, every daemon alive, every node up."""
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException as error:
-            error.add_note(self.log_ends())  # the logs go with the lab
-            self.stop()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
     def run(self, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """As the normal user, in the shared directory."""
         return self.user.run(command, env=self.env, **{"cwd": self.directory, **options})
@@ -75,10 +52,6 @@ class Cluster(abc.ABC):
         """As who runs the cluster."""
         env = self.user.env(self.env)
         return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
-
-    def log_ends(self) -> str:
-        """The last lines of every log."""
-        return "\n".join(f"--- {path.name}\n{_end(path)}" for path in sorted(self.logs.iterdir()))
 
     @property
     def machines(self) -> Network:
@@ -111,7 +84,3 @@ def _output(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode:
         raise LabError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
-
-
-def _end(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.labs import gridengine, rabbitmq, slurm
+from tests.labs.lab import Lab
+from tests.labs.nodes import NodeLab
+from tests.labs.s3 import S3Lab
 from tests.labs.sshd import SshLab
-
-
-class Lab(Protocol):
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *error: object) -> None: ...
-    def tidy(self) -> None: ...
-
 
 L = TypeVar("L", bound=Lab)
 
@@ -121,6 +117,18 @@ def rabbitmq_lab(component: Callable[[str], str], borrow: Callable[..., Any]) ->
 
 
 @pytest.fixture
+def s3_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Callable[..., S3Lab]:
+    """`s3_lab()` is a store in plaintext, `s3_lab(tls=True)` one with a certificate."""
+
+    def get(*, tls: bool = False) -> S3Lab:
+        component("s3")
+        lab: S3Lab = borrow(("s3", tls), lambda: S3Lab(tls=tls))
+        return lab
+
+    return get
+
+
+@pytest.fixture
 def ssh_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Callable[..., SshLab]:
     """`ssh_lab(env=cluster.env)` are two login nodes, whose sessions see that environment."""
 
@@ -128,6 +136,20 @@ def ssh_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Call
         component("sshd")
         chosen, variables = names or ("login1", "login2"), env or {}
         lab: SshLab = borrow(("ssh", chosen, *sorted(variables.items())), lambda: SshLab(chosen, variables))
+        return lab
+
+    return get
+
+
+@pytest.fixture
+def node_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Callable[..., NodeLab]:
+    """`node_lab()` are three machines that can be reached by ssh only."""
+
+    def get(*names: str) -> NodeLab:
+        component("sshd")
+        component("root")
+        chosen = names or ("hoff", "norman", "pitts")
+        lab: NodeLab = borrow(("nodes", chosen), lambda: NodeLab(chosen))
         return lab
 
     return get

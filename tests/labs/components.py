@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from tests.labs import cgroups
@@ -22,6 +23,7 @@ from tests.labs import cgroups
 _ROOT = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = _ROOT / ".venv-examples" / "bin" / "python"
 KERAS2_PYTHON = _ROOT / ".venv-keras2" / "bin" / "python"
+BENCH_PYTHON = _ROOT / ".venv-bench" / "bin" / "python"
 
 
 class Missing(Exception):
@@ -133,6 +135,16 @@ def _rabbitmq() -> str:
     return _number(found[-1].name) if found else "unknown"
 
 
+def _s3() -> str:
+    """moto's server; to import it takes a second."""
+    _program("openssl")
+    try:
+        metadata.version("flask-cors")
+        return f"moto {metadata.version('moto')}"
+    except metadata.PackageNotFoundError as error:
+        raise Missing(f"{error.name} is not installed: make install") from None
+
+
 def _trainer() -> str:
     """What `make example-deps` installs for examples/patchwise."""
     return "Keras {}, PyTorch {}".format(*_versions(TRAINER_PYTHON, "keras", "torch"))
@@ -147,15 +159,19 @@ def _keras2() -> str:
     return "Keras {}, TensorFlow {}".format(*_versions(KERAS2_PYTHON, "keras", "tensorflow"))
 
 
-def _versions(interpreter: Path, *packages: str) -> list[str]:
-    """From the records of what is installed: to import these takes seconds."""
+def _flask_and_celery() -> str:
+    return "Flask {}, Celery {}".format(*_versions(BENCH_PYTHON, "flask", "celery", target="bench-deps"))
+
+
+def _versions(interpreter: Path, *packages: str, target: str = "example-deps") -> list[str]:
+    """From the records of what is installed: to import these takes seconds. `target` of make installs them."""
     environment = interpreter.parents[1]
     if not (environment / ".installed").exists():
-        raise Missing(f"{environment.name} is not there: make example-deps")
+        raise Missing(f"{environment.name} is not there: make {target}")
     records = environment.glob("lib/python*/site-packages/*.dist-info")
     found = dict(record.stem.lower().split("-", 1) for record in records)
     if missing := [package for package in packages if package not in found]:
-        raise Missing(f"{environment.name} has no {missing[0]}: make example-deps")
+        raise Missing(f"{environment.name} has no {missing[0]}: make {target}")
     return [found[package] for package in packages]
 
 
@@ -171,6 +187,16 @@ def _docker() -> str:
     """A daemon that answers and has the base of deploy/'s images: to fetch one needs a registry."""
     _answer("docker", "image", "inspect", "python:3.13-slim")
     return _number(_answer("docker", "version", "--format", "{{.Server.Version}}"))
+
+
+def _exfat() -> str:
+    """A file system without links and mode bits that root can mount; not every machine lends it the devices."""
+    _program("mount.exfat-fuse")
+    for device in ("/dev/fuse", "/dev/loop-control"):
+        if not os.access(device, os.R_OK | os.W_OK):
+            raise Missing(f"{device} cannot be used")
+    _program("mkfs.exfat")
+    return _number(_answer("dpkg-query", "--show", "--showformat=${Version}", "exfat-fuse"))
 
 
 def _program(name: str, where: str = "/usr/sbin:/sbin") -> str:
@@ -214,10 +240,14 @@ KNOWN = {
         Component(name="slurmdbd", find=_slurmdbd),
         Component(name="gridengine", find=_gridengine),
         Component(name="rabbitmq", find=_rabbitmq),
+        Component(name="s3", find=_s3),
         Component(name="sshd", find=_sshd),
+        Component(name="exfat", find=_exfat, everywhere=False),
+        Component(name="git", find=lambda: _number(_answer("git", "--version"))),
         Component(name="trainer", find=_trainer),
         Component(name="keras 2", find=_keras2, everywhere=False),
         Component(name="pytables", find=_pytables),
+        Component(name="flask, celery", find=_flask_and_celery),
         Component(name="curl", find=lambda: _number(_answer("curl", "--version"))),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
         Component(name="docker", find=_docker, everywhere=False),

@@ -62,6 +62,8 @@ class Network:
         cable = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.first_pid)]
         self._switch.run("ip", "link", "add", self._cable(name), *cable)
         self._switch.run("ip", "link", "set", self._cable(name), "master", "bridge", "up")
+        # Always the same card: others remember for a while under which address they reached it.
+        run("ip", "link", "set", "eth0", "address", f"02:00:00:00:{self._number:02x}:{self.names.index(name):02x}")
         run("ip", "address", "add", f"{machine.address}/24", "dev", "eth0")
         run("ip", "link", "set", "eth0", "up")
         run("ip", "link", "set", "lo", "up")

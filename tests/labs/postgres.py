@@ -23,11 +23,15 @@ _NUMBERS = itertools.count(1)
 
 
 class Server:
-    """One server of our own: its data, its socket and a free loopback port, all gone after `stop`."""
+    """One server of our own: its data, its socket and a free loopback port, all gone after `stop`.
 
-    def __init__(self) -> None:
+    Most tests are not about losing power, so only a `durable` one waits for the disk.
+    """
+
+    def __init__(self, *, below: Path | None = None, durable: bool = False) -> None:
         self.bin = components.postgres_bin()
-        self.directory = Path(tempfile.mkdtemp(prefix="runyard-pg-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="runyard-pg-", dir=below))
+        self._durable = durable
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -90,7 +94,7 @@ class Server:
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
             "unix_socket_directories": str(self.directory),
-            "fsync": "off",  # these tests are not about losing power
+            "fsync": "on" if self._durable else "off",
             "max_connections": "60",
         }
         return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]

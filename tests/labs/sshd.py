@@ -10,14 +10,16 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import psutil
 
 from tests.labs import accounts, waiting
 from tests.labs.daemons import Daemons, LabError
+from tests.labs.lab import Lab
 
 
-class SshLab:
+class SshLab(Lab):
     """
     names        of the login nodes, as in `ssh -F <configuration> login1`
     configuration, known_hosts, identity   the files of a client; the private key is the normal user's, and root's too
@@ -39,17 +41,7 @@ class SshLab:
         self._port = waiting.free_ports(1)[0]
         self._daemons = Daemons(self.logs, leftovers=[self.root])
 
-    def __enter__(self) -> SshLab:
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    def start(self) -> SshLab:
+    def start(self) -> Self:
         self._make_identity()
         for name in self.names:
             self._make_host_key(name)
@@ -79,10 +71,10 @@ class SshLab:
 
     def kill_sshd(self, name: str) -> None:
         """New connections are refused; those that exist go on."""
-        self._daemons.kill(name)
+        self._of(name).kill(name)
 
     def start_sshd(self, name: str) -> None:
-        self._daemons.spawn(name, ["/usr/sbin/sshd", "-D", "-e", "-f", str(self._sshd_configuration(name))])
+        self._of(name).spawn(name, ["/usr/sbin/sshd", "-D", "-e", "-f", str(self._sshd_configuration(name))])
         waiting.until(lambda: waiting.accepts(self.address(name), self._port), f"sshd of {name} listening")
 
     def drop_connections(self, name: str) -> int:
@@ -95,31 +87,35 @@ class SshLab:
 
     def freeze(self, name: str) -> None:
         """The node hangs: connections stay open, and nothing is answered until `thaw`."""
-        self._daemons.pause(name)
+        self._of(name).pause(name)
         for session in self._sessions(name):
             with contextlib.suppress(psutil.NoSuchProcess):
                 session.suspend()
 
     def thaw(self, name: str) -> None:
-        self._daemons.resume(name)
+        self._of(name).resume(name)
         for session in self._sessions(name):
             with contextlib.suppress(psutil.NoSuchProcess):
                 session.resume()
 
     def change_host_key(self, name: str) -> None:
         """As after a reinstallation, or an attack: clients know another key."""
-        self._daemons.stop(name)
+        self._of(name).stop(name)
         self._make_host_key(name)
         self.start_sshd(name)
 
     def tidy(self) -> None:
         """Every sshd alive, every host key known."""
         for name in self.names:
-            if name not in self._daemons.pids():
+            if name not in self._of(name).pids():
                 self.start_sshd(name)
         self.known_hosts.write_text("".join(map(self._known_host, self.names)))
 
     # Preparation
+
+    def _of(self, name: str) -> Daemons:
+        """Who looks after the sshd of this node."""
+        return self._daemons
 
     def _sessions(self, name: str) -> list[psutil.Process]:
         """The processes that serve connections."""

@@ -50,6 +50,11 @@ class Yard:
         return locate.read_token(self.home)
 
     @property
+    def runs(self) -> Path:
+        """The directories of the runs that are executed here."""
+        return self.home / "sites" / "local" / "runs"
+
+    @property
     def log(self) -> str:
         """What the yard itself wrote."""
         return (self.home / "up.log").read_text(errors="replace")

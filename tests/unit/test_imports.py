@@ -15,13 +15,14 @@ import runyard
 SOURCE = Path(runyard.__file__).parent
 
 _GROUND = {"errors", "model"}
-_BASE = _GROUND | {"settings", "machine", "locks", "home", "log"}
+_BASE = _GROUND | {"settings", "machine", "locks", "loop", "home", "log"}
 _STORAGE = {"store", "blobs", "broker"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "machine": set(),
     "locks": {"machine"},
+    "loop": set(),
     "model": {"errors"},
     "settings": _GROUND,
     "log": _GROUND | {"settings"},
@@ -33,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "yard": _BASE | _STORAGE,
     "server": _BASE | _STORAGE | {"yard", "bridges"},
     "client": _BASE,
-    "bridges": _BASE,
+    "bridges": _BASE | {"client"},
     "backends": _BASE | {"hosts", "runner"},
     "agent": _BASE | {"hosts", "backends", "client", "runner"},
     "runner": set(),

@@ -13,29 +13,33 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from runyard import __version__, errors, machine
-from runyard.agent import environment, identity, watch
+from runyard import __version__, errors
+from runyard.agent import disks, environment, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
+from runyard.agent.disks import ANY_ROOM, Disks, Room
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
 from runyard.agent.finish import Finisher
-from runyard.agent.inputs import Inputs
+from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.relay import Piece, Relay
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager
+from runyard.agent.staging import Staging, Store, is_staged
 from runyard.agent.start import Starter
 from runyard.agent.stops import Stops
 from runyard.agent.talk import Listener, Talk
 from runyard.agent.tidy import Tidy
+from runyard.agent.upkeep import Upkeep
 from runyard.agent.wake import Wake
 from runyard.agent.watch import Verdict, Watch
-from runyard.backends.base import Backend, Notifier, Presence, Queueing
+from runyard.backends.base import Backend, Distant, Notifier, Presence, Queueing
 from runyard.hosts.base import Seen, Unreachable
+from runyard.model import cache_limit
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import Claim, Hello, SyncResponse
+from runyard.model.wire import AttemptKey, Claim, Hello, SyncResponse
 
 DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
 SITE_PAUSE_S = 5.0  # after the site could not be reached
@@ -59,31 +63,46 @@ class Agent:
         environ: Mapping[str, str] = os.environ,
         described: SiteSpec | None = None,
         root: str | None = None,
+        identity: Identity | None = None,
+        lent: bool = False,
+        room: Room = ANY_ROOM,
     ) -> None:
-        """`directory` is the agent's own; `root` that of the attempts, where they are on another machine."""
+        """`directory` is the agent's own; `root` that of the attempts, where they are on another machine; `identity`
+        says who it is, where its runs do not execute here; `room` what is said of disks. A link that is `lent` is
+        somebody else's to close."""
         # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
-        self.name = site if total.elastic else identity.durable_name(directory)
-        self.site = site
+        who = identity or of_this_machine(site if total.elastic else durable_name(directory))
+        self.name, self.site = who.name, site
         self._link, self._backend, self._clock = link, backend, clock
-        self._node = machine.node_name()
+        self._node, self._lent = who.node, lent
         self._wake = Wake()
         self._errands = errands or ThreadedErrands(self._wake.ring)
         root = root or os.fspath(directory / "runs")
         self._book, self._slots, self._pace = Book(), Slots(total), Pace()
-        self._stager = Stager(backend.host, root, total, environment.inherited(environ), described)
+        base = environment.inherited(environ)
+        self._stager = Stager(
+            backend.host, root, total, base, described, room.scratch, None if total.elastic else who.node
+        )
+        self._disks = Disks(backend.host, [root], room.reserve, self._errands, clock)
+        if not total.elastic:  # what compute nodes of a cluster have, only they know
+            self._disks.watch_scratch(disks.scratch_base(room, {} if backend.host.copies else base))
         waiting = self._errands if isinstance(backend, Queueing) else NoErrands()  # only schedulers make one wait
         self._watch = Watch(backend, root, waiting, clock)
         self._relay = Relay(self._errands, clock)
         self._stops = Stops(backend, self._book, self._watch.poll_soon, clock)
+        store = Store(root, self.name, self._book, lambda: self._talk.incarnation)
+        limit = cache_limit.parse((described or SiteSpec()).node_option(who.node, "cache_limit"))
+        self._upkeep = Upkeep(backend.host, self._errands, store, limit, clock)
         self._starter = Starter(
             site, backend, self._stager, self._slots, self._pace, self._book, self._fail, waiting,
-            Inputs(link, backend.host, self._errands), clock,
+            Staging(link, backend.host, self._errands, store, self._upkeep.later, clock), self._disks, clock,
         )  # fmt: skip
         queue = backend if isinstance(backend, Queueing) else None
         self._tidy = Tidy(queue, site, self._book, waiting, clock)
         self._talk = Talk(
-            link, self._errands, self._introduction(total), self._book, self._slots, self._pace,
+            link, self._errands, self._introduction(who, total), self._book, self._slots, self._pace,
             Listener(owned=self._own, answered=self._hear), clock, queue,
+            backend if isinstance(backend, Distant) else None, self._disks,
         )  # fmt: skip
         self._finisher = Finisher(
             link, backend.host, self._errands, self._stager, self._book, None if total.elastic else self._node,
@@ -143,6 +162,8 @@ class Agent:
     def _start(self) -> None:
         self._starter.start()
         self._tidy.advance()
+        if self._talk.incarnation is not None:  # only then it is known which attempts are ours
+            self._upkeep.advance()
 
     def next_due(self) -> float:
         """When the next tick has something to do, as far as that is known now."""
@@ -153,11 +174,13 @@ class Agent:
             self._starter.next_due(),
             self._tidy.next_due(),
         )
-        return due if self._talk.incarnation is None else min(due, self._finisher.next_due())
+        known = (self._finisher.next_due(), self._upkeep.next_due())
+        return due if self._talk.incarnation is None else min(due, *known)
 
     def close(self) -> None:
         """Let go of everything. What runs goes on."""
-        self._link.close()
+        if not self._lent:
+            self._link.close()
         self._errands.close()
         self._backend.close()
         self._wake.close()
@@ -218,7 +241,14 @@ class Agent:
         if attempt.submits and attempt.record is not None:
             self._pace.ended(now - attempt.submitted_at)
         if attempt.superseded:
-            self._book.drop(attempt.key)
+            self._drop(attempt.key)
+
+    def _drop(self, key: AttemptKey) -> None:
+        """Nobody asks for it any more, nor for what was staged for it."""
+        attempt = self._book.get(key)
+        self._book.drop(key)
+        if attempt is not None and is_staged(attempt):
+            self._upkeep.soon()
 
     def _fail(self, attempt: Attempt, ending: str, message: str) -> None:
         """It never began, and never will."""
@@ -230,15 +260,15 @@ class Agent:
 
     # --- what the yard says -------------------------------------------------------------------------------------
 
-    def _introduction(self, total: Capacity) -> Hello:
+    def _introduction(self, who: Identity, total: Capacity) -> Hello:
         return Hello(
-            site=self.site, agent=self.name, node=self._node, boot_id=machine.boot_id(), version=__version__,
-            total=total,
+            site=self.site, agent=who.name, node=who.node, boot_id=who.boot_id, version=__version__, total=total,
+            labels=who.labels, limits=who.limits,
         )  # fmt: skip
 
     def _hear(self, response: SyncResponse) -> None:
         for key in response.settled:
-            self._book.drop(key)
+            self._drop(key)
             self._tidy.later()
         self._starter.receive(response.claims)
         self._tidy.hear(response.claims)

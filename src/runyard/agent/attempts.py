@@ -33,9 +33,11 @@ class Attempt:
     claim: Claim
     job: Job
     place: str  # its directory below the site's runs/
+    fresh: bool = False  # claimed by this very agent: nobody else can have handed it over
     phase: Phase = Phase.RECEIVED
     spec: RunSpec | None = None  # parsed when it is staged
-    bringing: bool = False  # its inputs are on their way
+    bringing: bool = False  # what it needs is on its way
+    bringing_since: float | None = None
     prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
     grant: Grant | None = None
     submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
@@ -130,17 +132,20 @@ class Attempt:
         state = AttemptState.SUBMITTED if self.phase >= Phase.STARTED else AttemptState.CLAIMED
         return Report(key=self.key, state=state, detail=self.pending_detail, native_id=self.sighting.native_id)
 
-    def running_report(self, node: str) -> Report:
+    def running_report(self, node: str, *, is_own: bool) -> Report:
+        """`is_own`: it runs on the agent's node, whose name is the agent's to give."""
+        where = self.sighting.node or node if is_own else self._where() or node
         return Report(
-            key=self.key, state=AttemptState.RUNNING, node=self._where() or node, granted=self._granted(),
+            key=self.key, state=AttemptState.RUNNING, node=where, granted=self._granted(),
             started_at=self.started_at, native_id=self.sighting.native_id,
         )  # fmt: skip
 
     def end_report(self, node: str | None) -> Report:
         return Report(
-            key=self.key, state=AttemptState.ENDED, node=self._where() or node, granted=self._granted(),
-            started_at=self.started_at, native_id=self.sighting.native_id, record=self._told_record(),
-            gone=self.gone, outputs=self.outputs or [], detail="; ".join(self.notes) or None,
+            key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node or self._where(),
+            granted=self._granted(), started_at=self.started_at, native_id=self.sighting.native_id,
+            record=self._told_record(), gone=self.gone, outputs=self.outputs or [],
+            detail="; ".join(self.notes) or None,
         )  # fmt: skip
 
     def _told_record(self) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runyard import machine
 from runyard.model.array import Array
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey
@@ -15,16 +14,17 @@ from runyard.model.wire import AttemptKey
 UNDEFINED = "undefined"  # what Grid Engine writes where there is no array
 
 
-def variables(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+def variables(spec: RunSpec, key: AttemptKey, kind: str, node: str | None) -> dict[str, str]:
     """`kind` is the site's: a scheduler of the same dialect has said most of it already, and truer. Slurm's srun, for
-    one, must find Slurm's own id of the job."""
+    one, must find Slurm's own id of the job. `node` is None where a scheduler of another dialect decides on it later.
+    """
     if spec.dialect is None:
         return {}
     of_job, of_array = _OF[spec.dialect]
-    return {**({} if kind == spec.dialect else of_job(spec, key, kind)), **of_array(spec, key)}
+    return {**({} if kind == spec.dialect else of_job(spec, key, node)), **of_array(spec, key)}
 
 
-def _slurm_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+def _slurm_job(spec: RunSpec, key: AttemptKey, node: str | None) -> dict[str, str]:
     cpus, run = str(spec.resources.cpus), str(key.run)
     found = {
         "ENVIRONMENT": "BATCH",
@@ -45,7 +45,7 @@ def _slurm_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
         found["SLURM_GPUS_ON_NODE"] = str(spec.resources.gpus)
     if key.attempt > 1:
         found["SLURM_RESTART_COUNT"] = str(key.attempt - 1)
-    return {**found, **_node(kind, "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME")}
+    return {**found, **_node(node, "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME")}
 
 
 def _slurm_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
@@ -63,14 +63,14 @@ def _slurm_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
     }
 
 
-def _gridengine_job(spec: RunSpec, key: AttemptKey, kind: str) -> dict[str, str]:
+def _gridengine_job(spec: RunSpec, key: AttemptKey, node: str | None) -> dict[str, str]:
     return {
         "ENVIRONMENT": "BATCH",
         "NSLOTS": str(spec.resources.cpus * spec.resources.nodes),
         "NHOSTS": str(spec.resources.nodes),
         "NQUEUES": "1",
         "RESTARTED": "1" if key.attempt > 1 else "0",
-        **_node(kind, "HOSTNAME"),
+        **_node(node, "HOSTNAME"),
     }
 
 
@@ -90,9 +90,13 @@ def _gridengine_array(spec: RunSpec, key: AttemptKey) -> dict[str, str]:
     }
 
 
-def _node(kind: str, *names: str) -> dict[str, str]:
-    """A scheduler of another kind decides on the node later."""
-    return dict.fromkeys(names, machine.node_name()) if kind == "local" else {}
+def scratch_names(spec: RunSpec) -> list[str]:
+    """By which its scratch directory is known, besides TMPDIR."""
+    return ["SLURM_TMPDIR"] if spec.dialect == "slurm" else []
+
+
+def _node(node: str | None, *names: str) -> dict[str, str]:
+    return {} if node is None else dict.fromkeys(names, node)
 
 
 _OF = {"slurm": (_slurm_job, _slurm_array), "gridengine": (_gridengine_job, _gridengine_array)}

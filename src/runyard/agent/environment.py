@@ -22,7 +22,8 @@ THREADS = (
 RESERVED = frozenset(
     {
         "RUNYARD_RUN_ID", "RUNYARD_ATTEMPT", "RUNYARD_PARAMS", "RUNYARD_INDEX", "RUNYARD_SEED", "RUNYARD_RESUME",
-        "RUNYARD_PROJECT", "RUNYARD_TAG", "RUNYARD_INPUTS",
+        "RUNYARD_PROJECT", "RUNYARD_TAG", "RUNYARD_INPUTS", "RUNYARD_CODE", "RUNYARD_DATA",
+        "RUNYARD_SCRATCH",
     }
 )  # fmt: skip
 
@@ -36,6 +37,8 @@ class Paths:
     outputs: str
     checkpoints: str
     inputs: str
+    code: str
+    data: str
 
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -93,6 +96,10 @@ def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> 
         found["RUNYARD_SEED"] = str(spec.seed)
     if spec.inputs:
         found["RUNYARD_INPUTS"] = paths.inputs
+    if spec.code is not None:
+        found["RUNYARD_CODE"] = paths.code
+    if spec.data:
+        found["RUNYARD_DATA"] = paths.data
     return found
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from runyard import errors
 from runyard.agent.link import Link
-from runyard.client.transport import Transport
+from runyard.client.transport import Transport, encode
+from runyard.model import packs
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 
@@ -50,7 +51,11 @@ class HttpLink:
             return int(answer.json()["size"])
 
     def missing_blobs(self, digests: Iterable[str]) -> set[str]:
-        return {digest for digest in digests if not self._has_blob(digest)}
+        asked, missing = list(digests), set[str]()
+        for start in range(0, len(asked), packs.MOST_ASKED):
+            body = {"digests": asked[start : start + packs.MOST_ASKED]}
+            missing.update(self._transport.json("POST", "/blobs/missing", body, repeatable=True)["missing"])
+        return missing
 
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         headers = {"Content-Type": "application/octet-stream"}
@@ -59,9 +64,22 @@ class HttpLink:
         ) as answer:
             answer.read()
 
-    def get_blob(self, digest: str) -> Iterator[bytes]:
-        with self._transport.open("GET", f"/blobs/{digest}", timeout=TRANSFER_TIMEOUT_S) as answer:
-            yield from answer
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        try:
+            with self._transport.open("GET", f"/blobs/{digest}", headers=headers, timeout=TRANSFER_TIMEOUT_S) as answer:
+                yield from answer
+        except errors.InvalidInput:
+            if not offset:  # beyond its end there is nothing
+                raise
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        asked = {"Content-Type": "application/json"}
+        with self._transport.open(
+            "POST", "/blobs/fetch", body=encode({"digests": list(digests)}), headers=asked, timeout=TRANSFER_TIMEOUT_S,
+            repeatable=True,
+        ) as answer:  # fmt: skip
+            yield from packs.unpack(answer)
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         threading.Thread(target=self._ask_for_news, args=(site, callback), name="agent-news", daemon=True).start()
@@ -69,16 +87,6 @@ class HttpLink:
     def close(self) -> None:
         self._closed.set()
         self._transport.close()
-
-    def _has_blob(self, digest: str) -> bool:
-        try:
-            with self._transport.open("HEAD", f"/blobs/{digest}") as answer:
-                answer.read()
-        except errors.RunyardError as error:
-            if isinstance(error, errors.YardUnreachable):
-                raise
-            return False  # whatever is wrong, the upload says it better
-        return True
 
     def _ask_for_news(self, site: str, callback: Callable[[], None]) -> None:
         seen: int | None = None

@@ -6,10 +6,29 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from runyard import errors, machine
 from runyard.hosts import local
+from runyard.model.nodes import EVERYBODY, Limits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    name: str  # attempts belong to it
+    node: str  # where its runs execute, as people call it
+    boot_id: str  # of that machine
+    labels: tuple[str, ...] = ()  # of the node
+    limits: Limits = EVERYBODY  # whose runs it takes
+
+
+def of_this_machine(name: str, node: str = "", labels: Sequence[str] = (), limits: Limits = EVERYBODY) -> Identity:
+    """`node`: what people call it, where that is not its own name."""
+    return Identity(
+        name=name, node=node or machine.node_name(), boot_id=machine.boot_id(), labels=tuple(labels), limits=limits
+    )
 
 
 def durable_name(directory: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -34,8 +34,12 @@ class Link(Protocol):
         """Hand over a file. `movable`: nobody will change it any more, so a yard on the same disk may link it."""
         ...
 
-    def get_blob(self, digest: str) -> Iterator[bytes]:
-        """The bytes of a file that the yard has, piece by piece; raises NotFound."""
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
+        """The bytes of a file that the yard has, from the offset on, piece by piece; raises NotFound."""
+        ...
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Small files, see `runyard.model.packs`; raises NotFound when the yard lacks one of them."""
         ...
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:

@@ -1,40 +1,120 @@
-"""The agent of a site, made from the site's description."""
+"""Who serves a site, made from the site's description."""
 
 from __future__ import annotations
 
+import functools
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runyard import errors, home
 from runyard.agent.agent import Agent
+from runyard.agent.crew import Crew
+from runyard.agent.disks import Room
 from runyard.agent.errands import Errands
+from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.link import Link
 from runyard.backends import capacity, registry
 from runyard.backends.base import Backend
+from runyard.backends.ssh import SshBackend
 from runyard.hosts.base import Host
+from runyard.hosts.ssh import SshHost
+from runyard.model import disk_reserve
+from runyard.model.nodes import Limits
 from runyard.model.resources import Capacity
-from runyard.model.site import SiteSpec
+from runyard.model.site import SSH, SiteSpec
 from runyard.settings import Settings
 
-_OF_THE_HOST = ("ssh_config",)
+_OF_THE_HOST = (
+    "cache_limit",
+    "disk_reserve",
+    "scratch",
+    "ssh_config",
+)
 MACHINE = "local"  # the kind whose slots are those of the machine that the agent runs on
 
 
-def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands: Errands | None = None) -> Agent:
-    """Raises ConfigError when the site cannot be used as it is described."""
+class Server(Protocol):
+    """What serves a site: an agent, or one for each of its nodes."""
+
+    name: str
+
+    @property
+    def stale(self) -> bool: ...
+    def tick(self) -> None: ...
+    def next_due(self) -> float: ...
+    def run_forever(self, stop: threading.Event) -> None: ...
+    def close(self) -> None: ...
+
+
+def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands: Errands | None = None) -> Server:
+    """Raises ConfigError when the site cannot be used as it is described. It closes the link at its end."""
+    if described.kind == SSH:
+        make = functools.partial(_build_for_node, link, name, described, loaded, errands)
+        return Crew(link, {node: functools.partial(make, node) for node in described.nodes()})
     own, root = own_directory(name, described, loaded), f"{_directory(name, described, loaded)}/runs"
     serving, total = backend(name, described, loaded), _total(described, loaded)
-    return Agent(link, serving, own, name, total, errands=errands, described=described, root=root)
+    who = of_this_machine(name if total.elastic else durable_name(own), loaded.node, loaded.labels, _limits(loaded))
+    return Agent(
+        link, serving, own, name, total, errands=errands, described=described, root=root, identity=who,
+        room=_room(described, loaded),
+    )  # fmt: skip
 
 
 def backend(name: str, described: SiteSpec, loaded: Settings) -> Backend:
+    """Of a site that is one place; of its nodes, each has one: see `node_backend`."""
     kind, directory = registry.load(described.kind), _directory(name, described, loaded)
     return kind.build(directory, _options(described, loaded), _host(name, described, loaded))
+
+
+def node_backend(name: str, described: SiteSpec, loaded: Settings, node: str) -> SshBackend:
+    """What is done with one node of a site of kind `ssh`."""
+    python = described.node_option(node, "python") or described.python or "python3"
+    config = described.node_option(node, "ssh_config") or None
+    spool = _node_directory(name, loaded, node) / "spool"
+    host = SshHost([described.nodes()[node]], spool, python=python, config=config, standing=True)
+    return SshBackend.build(_directory(name, described, loaded), {"node": node}, host)
 
 
 def own_directory(name: str, described: SiteSpec, loaded: Settings) -> Path:
     """What the agent itself keeps, on the machine it runs on."""
     return loaded.site_dir(name) if described.ssh else _directory(name, described, loaded)
+
+
+def _build_for_node(
+    link: Link, name: str, described: SiteSpec, loaded: Settings, errands: Errands | None, node: str
+) -> Agent:
+    """Raises Unreachable while the node does not answer."""
+    serving = node_backend(name, described, loaded, node)
+    try:
+        facts = serving.facts()
+        total = capacity.of_node(described, node, facts)
+    except BaseException:
+        serving.close()
+        raise
+    return Agent(
+        link, serving, _node_directory(name, loaded, node), name, total, errands=errands, described=described,
+        root=f"{_directory(name, described, loaded)}/runs", lent=True,
+        identity=Identity(
+            name=node, node=node, boot_id=facts.boot_id, labels=described.labels_of(node), limits=_limits(loaded)
+        ),
+        room=_room(described, loaded, node),
+    )  # fmt: skip
+
+
+def _limits(loaded: Settings) -> Limits:
+    return Limits(projects=tuple(loaded.only_projects), users=tuple(loaded.only_users))
+
+
+def _room(described: SiteSpec, loaded: Settings, node: str = "") -> Room:
+    """What the site says comes before the settings of whoever serves it."""
+    said = described.node_option(node, "disk_reserve") or loaded.disk_reserve
+    mine = loaded.scratch if described.kind == MACHINE else ""
+    return Room(scratch=described.node_option(node, "scratch") or mine, reserve=disk_reserve.parse(said))
+
+
+def _node_directory(name: str, loaded: Settings, node: str) -> Path:
+    return loaded.site_dir(name) / "nodes" / node
 
 
 def _directory(name: str, described: SiteSpec, loaded: Settings) -> Path:
@@ -48,8 +128,6 @@ def _directory(name: str, described: SiteSpec, loaded: Settings) -> Path:
 def _host(name: str, described: SiteSpec, loaded: Settings) -> Host | None:
     if not described.ssh:
         return None
-    from runyard.hosts.ssh import SshHost
-
     config = described.options.get("ssh_config")
     return SshHost(described.ssh, loaded.site_dir(name) / "spool", python=described.python or "python3", config=config)
 

@@ -55,17 +55,28 @@ class Slots:
         if self._held.pop(key, None) is not None:
             self.free = self._recount()
 
-    def to_announce(self, waiting: Iterable[Resources]) -> Capacity:
+    def to_announce(self, waiting: Iterable[Resources], travelling: Iterable[Resources] = ()) -> Capacity:
         """What the yard may fill: free slots less those for attempts that wait here already, in their order.
 
-        While one of them does not fit, nothing is announced: small runs would overtake it for ever.
+        While one of them does not fit, nothing is announced: small runs would overtake it for ever. Those whose files
+        travel for long keep no slots from others, as far as all of them could be here at once: more are not taken.
         """
         free = self.free
-        for asked in waiting:
+        for asked in (*waiting, *self._beyond(travelling)):
             if free.shortages(asked):
                 return Capacity(cpus=0, memory=0)
             free = free.minus(asked)
         return dataclasses.replace(free, cpus=max(0, free.cpus), memory=max(0, free.memory))
+
+    def _beyond(self, travelling: Iterable[Resources]) -> list[Resources]:
+        """Those for which the whole site would have no room beside those before them."""
+        room, beyond = self.total, []
+        for asked in travelling:
+            if room.shortages(asked):
+                beyond.append(asked)
+            else:
+                room = room.minus(asked)
+        return beyond
 
     def _hold(self, key: AttemptKey, grant: Grant) -> None:
         if key in self._held:

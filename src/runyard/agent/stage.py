@@ -44,12 +44,17 @@ class StagingFailed(Exception):
 
 class Stager:
     def __init__(
-        self, host: Host, root: str, site: Capacity, base: Mapping[str, str], described: SiteSpec | None = None
-    ) -> None:
-        self._host, self._root, self._site = host, root, site
+        self, host: Host, root: str, site: Capacity, base: Mapping[str, str], described: SiteSpec | None = None,
+        scratch: str = "", node: str | None = None,
+    ) -> None:  # fmt: skip
+        """`scratch`: where runs get their scratch directory, if anybody says so; `node`: where they execute, where no
+        scheduler decides on it later."""
+        self._node = node
+        self._host, self._root, self._site, self._scratch = host, root, site, scratch
         self._described = described or SiteSpec()
-        # Where a scheduler starts runners, the job's environment is its own affair: what we say is laid over it.
-        self._base = {} if site.elastic else base
+        # What runs on another machine has the environment of that one: what we say is laid over it.
+        self._inherits = site.elastic or host.copies
+        self._base = {} if self._inherits else base
 
     def receive(self, claim: Claim) -> Attempt:
         """An attempt with nothing on disk yet."""
@@ -84,7 +89,7 @@ class Stager:
         for attempt in attempts:
             run = str(attempt.key.run)
             directories += [run, f"{run}/checkpoints", attempt.place, f"{attempt.place}/outputs"]
-            if attempt.claim.spec.get("cwd") is None:
+            if self._paths(attempt).cwd == f"{attempt.job.directory}/work":
                 directories.append(f"{attempt.place}/work")
             files[f"{attempt.place}/params.json"] = _encode(attempt.claim.spec.get("params", {}))
             if attempt.spec is not None and attempt.spec.script is not None:
@@ -111,7 +116,7 @@ class Stager:
         except Unreachable:
             raise
         except OSError as error:
-            raise StagingFailed.because(error, self._root, NEW_DIRECTORY if self._site.elastic else "") from error
+            raise StagingFailed.because(error, self._root, NEW_DIRECTORY if self._inherits else "") from error
 
     def _frozen(self, attempt: Attempt, resumes: bool) -> dict[str, Any]:
         spec, grant = attempt.spec, attempt.grant
@@ -128,10 +133,13 @@ class Stager:
                     spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base,
                     self._described.env, resumes=resumes, here=not self._host.copies,
                 ),
-                **dialects.variables(spec, attempt.key, self._described.kind),
+                **dialects.variables(spec, attempt.key, self._described.kind, self._node),
             },
-            "inherit_env": self._site.elastic,
+            "inherit_env": self._inherits,
             "scheduler": self._described.kind if self._site.elastic else None,
+            "scratch": self._scratch,
+            "scratch_names": dialects.scratch_names(spec),
+            "keeps_tmpdir": "TMPDIR" in spec.env,
             "setup": list(self._described.setup),
             "checkpoint": self._checkpoint(spec, attempt),
             "cwd": paths.cwd,
@@ -159,21 +167,19 @@ class Stager:
     def _paths(self, attempt: Attempt) -> Paths:
         directory = attempt.job.directory
         return Paths(
-            cwd=attempt.claim.spec.get("cwd") or f"{directory}/work",
+            cwd=attempt.claim.spec.get("cwd") or f"{directory}/{'code' if attempt.claim.spec.get('code') else 'work'}",
             params=f"{directory}/params.json",
             outputs=f"{directory}/outputs",
             checkpoints=f"{os.path.dirname(directory)}/checkpoints",
-            inputs=inputs_directory(attempt),
+            inputs=f"{directory}/inputs",
+            code=f"{directory}/code",
+            data=f"{directory}/data",
         )
 
     def _make_outputs(self, attempt: Attempt) -> None:
         """A place that the user named is made as ours would be; where that fails, the run itself says it better."""
         with contextlib.suppress(OSError):
             self._host.put(self.output_directory(attempt), {})
-
-
-def inputs_directory(attempt: Attempt) -> str:
-    return f"{attempt.job.directory}/inputs"
 
 
 def _interpreter(script: str | None, directory: str) -> list[str]:

@@ -8,14 +8,16 @@ from itertools import groupby
 from typing import Any
 
 from runyard.agent.attempts import Attempt, Book, Phase
+from runyard.agent.disks import Disks
 from runyard.agent.errands import Errands
-from runyard.agent.inputs import Inputs, Trouble
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
+from runyard.agent.staging import Staging, Trouble
 from runyard.agent.watch import LANE
-from runyard.backends.base import Backend, Batch, Job, Presence, Refusal, Sighting
+from runyard.backends.base import Backend, Batch, Distant, Job, Presence, Refusal, Sighting
 from runyard.hosts.base import Unreachable
+from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey, Claim
 from runyard.runner.spec import saving_time
@@ -34,7 +36,7 @@ def batch_of(claim: Claim, jobs: Iterable[Job], owner: str) -> Batch:
     spec = claim.spec
     return Batch(
         name=claim.batch, resources=claim.resources, jobs=tuple(jobs), options=spec.get("options", {}),
-        avoid=claim.avoid, warning=warning_of(spec, claim.resources), owner=owner,
+        choice=NodeChoice.from_json(spec), avoid=claim.avoid, warning=warning_of(spec, claim.resources), owner=owner,
     )  # fmt: skip
 
 
@@ -50,10 +52,11 @@ def warning_of(spec: Mapping[str, Any], resources: Resources) -> int | None:
 class Starter:
     def __init__(
         self, site: str, backend: Backend, stager: Stager, slots: Slots, pace: Pace, book: Book, fail: Fail,
-        errands: Errands, inputs: Inputs, clock: Callable[[], float],
+        errands: Errands, staging: Staging, disks: Disks, clock: Callable[[], float],
     ) -> None:  # fmt: skip
+        self._disks = disks
         self._site, self._backend, self._stager, self._slots, self._pace = site, backend, stager, slots, pace
-        self._inputs = inputs
+        self._staging = staging
         self._book, self._fail, self._errands, self._clock = book, fail, errands, clock
         self._pause_until = float("-inf")
 
@@ -61,11 +64,13 @@ class Starter:
         for claim in claims:
             if claim.key not in self._book:
                 attempt = self._stager.receive(claim)
+                attempt.fresh = True
                 attempt.expect_nothing_held()
                 self._book.add(attempt)
 
     def stage(self) -> None:
         """Everything that takes time happens here, before any slot is held."""
+        self._staging.tell()
         if self._clock() < self._pause_until:
             return
         received = [attempt for attempt in self._book.in_phase(Phase.RECEIVED) if not attempt.bringing]
@@ -80,7 +85,7 @@ class Starter:
         except Unreachable as error:
             self._wait(error)
             return
-        self._inputs.bring(understood, self._brought)
+        self._staging.bring(understood, self._brought)
 
     def _brought(self, attempt: Attempt, trouble: Trouble | None) -> None:
         """Unless it was told to end meanwhile."""
@@ -95,7 +100,7 @@ class Starter:
 
     def start(self) -> None:
         """Start what is ready while slots are free, in the order received: a big run is never overtaken here."""
-        starting = self._take_slots() if self._clock() >= self._pause_until else []
+        starting = self._take_slots() if self._clock() >= self._pause_until and not self._is_full() else []
         if not starting:
             return
         try:
@@ -111,16 +116,34 @@ class Starter:
         self.submit(starting)
         self._pace.started(len(self._book.in_phase(Phase.STARTED)))
 
+    def _is_full(self) -> bool:
+        """A run that would not find room waits, and says for what."""
+        ready = self._book.in_phase(Phase.READY)
+        trouble = self._disks.trouble() if ready else ""
+        for attempt in ready if trouble else ():
+            attempt.sighting = Sighting(presence=Presence.UNKNOWN, text=f"waits for room: {trouble}")
+        if trouble:
+            self._pause_until = self._clock() + PAUSE_S
+        return bool(trouble)
+
     def next_due(self) -> float:
         """When a pause ends that somebody waits for."""
         waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY)
-        return self._pause_until if waiting and self._clock() < self._pause_until else float("inf")
+        pause = self._pause_until if waiting and self._clock() < self._pause_until else float("inf")
+        return min(pause, self._staging.next_due())
 
     def _wait(self, error: Exception) -> None:
         log.warning("runs wait to be started: %s", error)
         for attempt in self._book.in_phase(Phase.RECEIVED, Phase.READY):
+            if isinstance(error, Unreachable) and self._may_return(attempt):
+                self._fail(attempt, "returned", str(error))
+                continue
             attempt.sighting = Sighting(presence=Presence.UNKNOWN, text=str(error))
         self._pause_until = self._clock() + PAUSE_S
+
+    def _may_return(self, attempt: Attempt) -> bool:
+        """Of a machine that does not answer, others of its site may take what was never handed to it."""
+        return isinstance(self._backend, Distant) and attempt.fresh and not attempt.submits
 
     def submit(self, attempts: Sequence[Attempt]) -> None:
         """Hand them over, batch by batch. It may be repeated: an attempt makes `started` only once."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from runyard import errors
 from runyard.agent.attempts import Attempt, Book, Phase
+from runyard.agent.disks import Disks
 from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
-from runyard.backends.base import Queueing
+from runyard.backends.base import Distant, Queueing
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
 
@@ -20,6 +21,7 @@ LANE = "sync"
 RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
 LINGER_S = 0.1  # a start waits so long to be reported: many runs end before
 LOOK_UP_S = 15.0  # a start at a site with a queue waits so long for its native id
+LONG_TRANSFER_S = 10.0  # an attempt whose files travel for longer keeps no slots from others
 REPEAT_S = 1.0  # an ending that the yard did not settle is reported again after so long
 BUSY_GAP_S = 0.05  # between two syncs while there is enough to do
 IDLE_GAP_S = 0.005
@@ -40,9 +42,12 @@ class Listener:
 class Talk:
     def __init__(
         self, link: Link, errands: Errands, hello: Hello, book: Book, slots: Slots, pace: Pace, listener: Listener,
-        clock: Callable[[], float], queue: Queueing | None = None,
+        clock: Callable[[], float], queue: Queueing | None = None, distant: Distant | None = None,
+        disks: Disks | None = None,
     ) -> None:  # fmt: skip
-        self._queue = queue
+        self._disks = disks
+        self._queue, self._distant = queue, distant
+        self._told_away = False
         self._link, self._errands, self._hello = link, errands, hello
         self._book, self._slots, self._pace = book, slots, pace
         self._listener, self._clock = listener, clock
@@ -91,16 +96,21 @@ class Talk:
         if self._in_flight or self.stale:
             return float("inf")
         if self.incarnation is None:
-            return self._not_before
+            # With a node that does not answer there is nothing to take up, and to say hello would count as life.
+            return float("inf") if self._away() else self._not_before
         soon = self._spoke_at + (BUSY_GAP_S if self._is_busy() else IDLE_GAP_S)
         wishes = [self._answered_at + RENEWAL_S]
-        if self._news or self._is_hungry():
+        if self._news or self._is_hungry() or self._told_away != bool(self._away()):
             wishes.append(soon)
         wishes += [max(soon, attempt.reported_at + REPEAT_S) for attempt in self._book.in_phase(Phase.TOLD)]
         wishes += [max(soon, attempt.submitted_at + LINGER_S) for attempt in self._unreported()]
         if self._pending():
             wishes.append(soon)
         return max(min(wishes), self._not_before)
+
+    def _away(self) -> str:
+        """Why the node does not answer, while it does not."""
+        return self._distant.trouble() if self._distant is not None else ""
 
     def _unreported(self) -> list[Attempt]:
         started = [
@@ -136,11 +146,13 @@ class Talk:
         details = [attempt.pending_detail for attempt in pending]
         for attempt in ended:
             attempt.reported_at = self._clock()
-        free, ahead = self._offer()
+        is_own = not self._hello.total.elastic
+        away = self._away()
+        free, ahead = (Capacity(cpus=0, memory=0), 0) if away else self._offer()
         request = SyncRequest(
             site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=free, ahead=ahead,
-            room=self._room(),
-            reports=[attempt.running_report(self._hello.node) for attempt in unreported]
+            room=self._room(), away=away, disk=self._disks.worst() if self._disks else None,
+            reports=[attempt.running_report(self._hello.node, is_own=is_own) for attempt in unreported]
             + [attempt.pending_report() for attempt in pending]
             + [attempt.report for attempt in ended if attempt.report],
         )  # fmt: skip
@@ -150,6 +162,7 @@ class Talk:
             if error is not None:
                 self._failed(error)
                 return
+            self._told_away = bool(away)
             for attempt in unreported:
                 attempt.told_running = True
             for attempt, detail in zip(pending, details, strict=True):
@@ -170,10 +183,14 @@ class Talk:
 
     def _offer(self) -> tuple[Capacity, int]:
         """Free slots, and how many attempts to take beyond them."""
-        if self._clock() < self._no_claims_until:
+        if self._clock() < self._no_claims_until or (self._disks is not None and self._disks.trouble()):
             return Capacity(cpus=0, memory=0), 0
-        waiting = self._waiting()
-        free = self._slots.to_announce(attempt.claim.resources for attempt in waiting)
+        waiting, late = self._waiting(), self._clock() - LONG_TRANSFER_S
+        travelling = [a for a in waiting if a.bringing and a.bringing_since is not None and a.bringing_since < late]
+        free = self._slots.to_announce(
+            (attempt.claim.resources for attempt in waiting if attempt not in travelling),
+            (attempt.claim.resources for attempt in travelling),
+        )
         return free, max(0, self._pace.ahead() - len(waiting))
 
     def _greeted(self, answer: tuple[int, list[Claim]] | None, error: Exception | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,8 +69,11 @@ class TicketLink:
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         self._link.put_blob(digest, path, movable)
 
-    def get_blob(self, digest: str) -> Iterator[bytes]:
-        return self._link.get_blob(digest)
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
+        return self._link.get_blob(digest, offset)
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        return self._link.get_blobs(digests)
 
 
 def _free_after(request: SyncRequest, answer: SyncResponse) -> int:

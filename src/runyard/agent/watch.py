@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 from runyard.agent.attempts import Attempt, Phase
 from runyard.agent.errands import Errands
-from runyard.backends.base import Backend, Presence, Queueing, Sighting
+from runyard.backends.base import Backend, Distant, Presence, Queueing, Sighting
 from runyard.hosts.base import Known, Seen, Unreachable
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
@@ -32,6 +32,8 @@ QUIET_S = 0.2
 FRESH_S = 2.0  # output counts as fresh for so long
 SHARE = 10  # a look that takes 50 ms, at a thousand directories, is made twice a second at most
 TOGETHER_S = 0.02  # looks that are due within this time are done at once
+BLIND_S = 1.0  # while nothing can be seen
+CONTACT_S = 10.0  # a machine that may be away is asked so often, also when nothing runs there
 POLL_S = 1.0  # between two questions to the backend
 BIRTH_S = 10.0  # a job that was submitted makes `started` within this time, or is submitted again
 SILENCE_S = 30.0  # an attempt in doubt whose status does not change for so long is ended
@@ -73,6 +75,7 @@ class Watch:
         self._polling = False  # a poll is under way
         self._owes_poll = False
         self._gone: list[Attempt] = []  # proven since the last look
+        self._contact_at = float("-inf") if isinstance(backend, Distant) else float("inf")  # when to ask it anyway
         self._turn = 0
         self._is_blind = False
 
@@ -102,14 +105,16 @@ class Watch:
     def next_look(self, attempts: Sequence[Attempt]) -> float:
         if self._gone:
             return self._clock()
-        soonest = min((attempt.look_at for attempt in attempts), default=float("inf"))
+        contact = float("inf") if self._polling else self._contact_at
+        soonest = min((attempt.look_at for attempt in attempts), default=contact)
         polls = not self._polling and (attempts or self._polls_anyway())
         return min(soonest, self._polled_at + self._every) if polls else soonest
 
     def _polls_anyway(self) -> bool:
         """Also when no attempt needs it: to have it done at once, or because only a look can tell that a queue which
-        was full has room again."""
-        return self._owes_poll or (self._queue is not None and self._queue.room() <= 0)
+        was full has room again, or whether a machine that may be away is there."""
+        is_due = self._clock() >= self._contact_at
+        return self._owes_poll or is_due or (self._queue is not None and self._queue.room() <= 0)
 
     def _poll(self, attempts: list[Attempt]) -> None:
         """Ask the backend about those that left no record."""
@@ -118,6 +123,8 @@ class Watch:
         if self._polling or not (asked or self._polls_anyway()):
             return
         self._polling, self._owes_poll = True, False
+        if self._contact_at < float("inf"):
+            self._contact_at = self._clock() + CONTACT_S
         jobs = [attempt.job for attempt in asked]
 
         def done(sightings: dict[AttemptKey, Sighting], error: Exception | None) -> None:
@@ -145,7 +152,7 @@ class Watch:
                 log.warning("nothing is seen of runs: %s", error)
             now = self._clock()
             for attempt in attempts:
-                attempt.drained, attempt.status_at, attempt.look_at = False, now, now + max(QUIET_S, self._pause)
+                attempt.drained, attempt.status_at, attempt.look_at = False, now, now + max(BLIND_S, self._pause)
             self._is_blind = True
             return {}
         self._is_blind = self._is_blind and not attempts

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runyard.hosts.base import Host
+from runyard.model.nodes import ANY_NODE, NodeChoice
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 
@@ -35,6 +36,7 @@ class Batch:
     resources: Resources
     jobs: tuple[Job, ...]
     options: Mapping[str, str] = field(default_factory=dict)  # what the runs ask of the scheduler, in its own words
+    choice: NodeChoice = ANY_NODE  # of the runs
     avoid: tuple[str, ...] = ()  # nodes that failed an earlier attempt, by the names that sightings gave
     warning: int | None = None  # seconds before its time limit at which a scheduler is asked to warn it as well
     owner: str = ""  # the site that has it, by the name that its yard gave it
@@ -77,6 +79,16 @@ class Stop:
     reason: str
     grace: float
     waited: float = 0.0  # seconds since it was first wished: a runner that is deaf for too long is overruled
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing of a site that was tried. `ok` None: it works, with a restriction that the text names."""
+
+    name: str
+    ok: bool | None
+    text: str
+    fix: str = ""
 
 
 class Backend(abc.ABC):
@@ -135,6 +147,14 @@ class Queueing(abc.ABC):
     def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
         """Remove what is noted of this owner's batches, except for those in `kept`; `like` is the name of any batch of
         the same yard. What the queue still has stays. False: there is something left to clear."""
+
+
+class Distant(abc.ABC):
+    """The optional power of a machine that may not answer while its runs go on. Polls tell whether it does."""
+
+    @abc.abstractmethod
+    def trouble(self) -> str:
+        """Why it did not answer when it was last asked; empty when it did. Cheap: it asks nobody. From any thread."""
 
 
 class Notifier(abc.ABC):

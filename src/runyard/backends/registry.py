@@ -14,6 +14,7 @@ from runyard.model import fields
 GROUP = "runyard.backends"
 BUILT_IN = {
     "local": "runyard.backends.local:LocalBackend",
+    "ssh": "runyard.backends.ssh:SshBackend",
     "slurm": "runyard.backends.batch.lifecycle:SlurmBackend",
     "gridengine": "runyard.backends.batch.lifecycle:GridEngineBackend",
 }

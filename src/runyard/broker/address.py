@@ -54,6 +54,11 @@ class Address:
         scheme = "amqps" if self.tls else "amqp"
         return f"{scheme}://{quote(self.user)}@{host}:{self.port}/{quote(self.vhost, safe='')}"
 
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """Which vhost of which broker, whoever we are there. A broker has two usual ports, one of them encrypted."""
+        return self.host, 0 if self.port in _PORTS.values() else self.port, self.vhost
+
     def tls_context(self) -> ssl.SSLContext | None:
         """With the system's authorities, or those of SSL_CERT_FILE, unless one is given."""
         if not self.tls:

@@ -28,11 +28,11 @@ class Announcer(Listener):
         except (errors.BrokerError, TimeoutError) as error:
             self._declared = False  # it may have been deleted, or the broker is another one
             if self._connection.is_open:
-                self._feed.failed(self.name, str(error) or f"no answer within {ANSWER_S:g} s")
+                self.failed(str(error) or f"no answer within {ANSWER_S:g} s")
             else:
                 self._feed.give_back(self.name)
             return False
-        self._feed.told(self.name, news.events[-1]["id"])
+        self.told(news.events[-1]["id"])
         return len(news.events) == self.at_once
 
     def _publish(self, events: list[dict[str, Any]]) -> None:

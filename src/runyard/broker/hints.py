@@ -1,4 +1,5 @@
-"""Hints inside one process. Losing one is harmless: whoever listens also looks from time to time."""
+"""Hints inside one process, and to the other servers of the yard. Losing one is harmless: whoever listens also looks
+from time to time."""
 
 from __future__ import annotations
 
@@ -15,6 +16,11 @@ class Hints:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[str, list[Callable[[], None]]] = {}
+        self._tell_others: Callable[[str], None] | None = None
+
+    def relay(self, tell_others: Callable[[str], None] | None) -> None:
+        """Called with each topic, or beginning of topics, that is rung in this process. It must not wait."""
+        self._tell_others = tell_others
 
     def listen(self, topic: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back on every ring, from any thread, until the returned function is called."""
@@ -32,13 +38,24 @@ class Hints:
         return unlisten
 
     def ring(self, topic: str) -> None:
+        self.ring_here(topic)
+        if self._tell_others is not None:
+            self._tell_others(topic)
+
+    def ring_all(self, prefix: str) -> None:
+        """Ring every topic that starts so."""
+        self.ring_all_here(prefix)
+        if self._tell_others is not None:
+            self._tell_others(prefix)
+
+    def ring_here(self, topic: str) -> None:
+        """What other servers know already."""
         kind, colon, _ = topic.partition(":")
         for name in {topic, f"{kind}{colon}"}:
             for callback in tuple(self._listeners.get(name, ())):
                 callback()
 
-    def ring_all(self, prefix: str) -> None:
-        """Ring every topic that starts so."""
+    def ring_all_here(self, prefix: str) -> None:
         for topic in tuple(self._listeners):
             if topic.startswith(prefix):
-                self.ring(topic)
+                self.ring_here(topic)

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,11 +18,11 @@ from typing import Any, Protocol
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Publisher, Queue, queues
+from runyard.loop import Loop
 from runyard.model.intake import Intake
 from runyard.model.request import Asked, Format, Params
 
 AGAIN_S = 5.0  # after something that is not the message's fault
-LOOK_S = 1.0
 ANSWER_S = 10.0
 LONGEST_REASON = 2000  # characters in a header
 _FAULTS = (errors.InvalidInput, errors.Conflict, errors.TooLarge)  # of a message itself
@@ -39,21 +38,23 @@ class Desk(Protocol):
     def refuse(self, intake: Intake, asked: Asked, error: str) -> Future[Any]: ...
 
 
-class Reception:
-    """A background part of the yard, for one queue."""
+class Reception(Loop):
+    """For one queue."""
+
+    again_s = 1.0
+    by_one = False  # the broker shares out messages, and the store knows those that come twice
 
     def __init__(self, connection: Connection, intake: Intake, format: Format, desk: Desk, largest: int) -> None:
         """`largest`: bytes of a body, and of all configurations that it stands for."""
-        self.__name__ = f"intake-{intake.name}"
         self._connection, self._intake, self._format, self._desk, self._largest = (
             connection, intake, format, desk, largest,
         )  # fmt: skip
         self._inbox: collections.deque[Delivery] = collections.deque()
         self._held: list[Delivery] = []
-        self._arrived = threading.Event()
         self._paused_until = float("-inf")
         self._trouble = ""
         self._dead_letters = DeadLetters(connection, Publisher(connection))
+        super().__init__(f"intake-{intake.name}")
         self._consumer = Consumer(connection, queue_of(intake), self._receive, prefetch=intake.prefetch)
 
     @property
@@ -61,26 +62,21 @@ class Reception:
         """Why the broker gives us nothing."""
         return self._consumer.error
 
-    def __call__(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            self._arrived.wait(LOOK_S)
-            self.tick()
-
-    def tick(self) -> None:
+    def tick(self) -> bool:
         """Deal with what has arrived. Nothing is waited for: acknowledgements follow the commits."""
-        self._arrived.clear()
         self._held = [delivery for delivery in self._held if delivery.is_ours]
         while self._inbox and time.monotonic() >= self._paused_until:
             delivery = self._inbox.popleft()
             if delivery.is_ours:
                 self._held.append(delivery)
                 self._handle(delivery)
+        return False
 
     def drain(self, deadline: float) -> None:
         """Until the queue is empty and everything of it is acknowledged, or until the deadline (monotonic)."""
         with contextlib.suppress(errors.BrokerError, TimeoutError):  # it went away meanwhile
             while time.monotonic() < deadline and self.error is None and not self._is_drained():
-                self._arrived.wait(0.05)
+                self._wait(0.05)
                 self.tick()
 
     def _is_drained(self) -> bool:
@@ -91,7 +87,7 @@ class Reception:
 
     def _receive(self, delivery: Delivery) -> None:
         self._inbox.append(delivery)
-        self._arrived.set()
+        self.ring()
 
     def _handle(self, delivery: Delivery) -> None:
         raw = hashlib.sha256(delivery.message.body).hexdigest()

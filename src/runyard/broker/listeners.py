@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
-import threading
+import logging
 from typing import Any, Protocol
 
-AGAIN_S = 2.0  # between two looks, where no hint came
-GATHER_S = 0.1  # events that come together are told together
+from runyard.loop import Loop
+
+log = logging.getLogger(__name__)
 
 
 class News(Protocol):
@@ -27,36 +28,35 @@ class Feed(Protocol):
     def give_back(self, listener: str) -> None: ...
 
 
-class Listener(abc.ABC):
-    """A background part of the yard. Each has a thread of its own, so a slow one keeps nobody else waiting."""
+class Listener(Loop):
+    gather_s = 0.1  # events that come together are told together
+    at_once = 100
 
     def __init__(self, name: str, feed: Feed) -> None:
-        self.__name__ = self.name = name
         self._feed = feed
-        self._wanted = threading.Event()
+        self._trouble = ""
         feed.begin(name)
+        super().__init__(name)
 
-    def ring(self) -> None:
-        """Something may have happened. From any thread; never waits."""
-        self._wanted.set()
+    def failed(self, trouble: str) -> None:
+        """The next event could not be told. A trouble that stays is in the log once."""
+        if trouble != self._trouble:
+            log.warning("%s is not told of events: %s", self.name, trouble)
+        self._trouble = trouble
+        self._feed.failed(self.name, trouble)
 
-    def __call__(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            if not self.tick():
-                self._wanted.wait(AGAIN_S)
-            stop.wait(GATHER_S)
+    def told(self, position: int, *, more: bool = False) -> None:
+        self._trouble = ""
+        self._feed.told(self.name, position, more=more)
 
     def tick(self) -> bool:
         """Tell what is new; True when there may be more."""
-        self._wanted.clear()
         news = self._feed.take(self.name, self.at_once) if self.is_ready() else None
         return self.tell(news) if news is not None else False
-
-    at_once = 100
 
     def is_ready(self) -> bool:
         return True
 
     @abc.abstractmethod
     def tell(self, news: News) -> bool:
-        """Ends with `told`, `failed` or `give_back` of the feed; True when there may be more."""
+        """Ends with `told`, `failed` or the feed's `give_back`; True when there may be more."""

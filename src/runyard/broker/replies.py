@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from typing import Protocol
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Message, Publisher
+from runyard.loop import Loop
 from runyard.model.intake import Intake
 from runyard.model.request import Format, Outcome
 
-AGAIN_S = 2.0  # between two looks, where no hint came
 AT_ONCE = 20
 CONFIRM_S = 60.0  # a large message takes its time
 TIDY_S = 3600.0
@@ -31,31 +30,19 @@ class Outbox(Protocol):
     def tidy(self) -> None: ...
 
 
-class Replies:
-    """A background part of the yard, for all intakes of one broker."""
-
-    __name__ = "replies"
+class Replies(Loop):
+    """For all intakes of one broker."""
 
     def __init__(self, connection: Connection, intakes: Mapping[str, tuple[Intake, Format]], outbox: Outbox) -> None:
         self._connection, self._intakes, self._outbox = connection, intakes, outbox
         self._link_times = {name: float(intake.link_time) for name, (intake, _) in intakes.items()}
         self._publisher = Publisher(connection)
         self._largest: int | None = None  # what the broker has refused tells its limit
-        self._wanted = threading.Event()
         self._tidied_at = float("-inf")
-
-    def ring(self) -> None:
-        """A reply may be due. From any thread; never waits."""
-        self._wanted.set()
-
-    def __call__(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            if not self.tick():
-                self._wanted.wait(AGAIN_S)
+        super().__init__(f"replies-{'-'.join(sorted(intakes))}")
 
     def tick(self) -> bool:
         """Send what is due; True when there may be more. Without a connection nothing is tried, and nothing lost."""
-        self._wanted.clear()
         if time.monotonic() >= self._tidied_at + TIDY_S:
             self._tidied_at = time.monotonic()
             self._outbox.tidy()

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Message, Publisher, Queue, queues
+from runyard.loop import Loop
 
 TYPE = "runyard.ticket"
 MOST_WAITING = 1000  # per site; more hints say nothing new
-AGAIN_S = 5.0  # tickets are given out again so often while runs wait
-GATHER_S = 0.01  # runs that are handed in together share their tickets
 ANSWER_S = 10.0
 MOST_HELD = 16  # by one agent: its slots may be many more
 
@@ -45,36 +44,36 @@ def objection(message: Message, site: str) -> str:
     return ""
 
 
-class Office:
-    """The yard's side, a background part of it: gives out tickets when runs are handed in, and while some wait."""
+class Office(Loop):
+    """The yard's side: gives out tickets when runs are handed in, and while some wait."""
 
-    __name__ = "tickets"
+    again_s = 5.0  # hints get lost: they are given again while runs wait
+    gather_s = 0.01  # runs that are handed in together share their tickets
 
     def __init__(self, connection: Connection, demand: Callable[[], Mapping[str, int]]) -> None:
         """`demand` tells how many agents of each site could have use for a ticket now."""
         self._connection, self._demand = connection, demand
         self._publisher = Publisher(connection)
-        self._wanted = threading.Event()
+        self._trouble: dict[str, str] = {}
+        super().__init__("tickets")
 
-    def ring(self) -> None:
-        """There may be new work. From any thread; never waits."""
-        self._wanted.set()
-
-    def __call__(self, stop: threading.Event) -> None:
-        threading.Thread(target=self._ring_after, args=(stop,), name="tickets-stop", daemon=True).start()
-        while not stop.is_set():
-            self.tick()
-            self._wanted.wait(AGAIN_S)
-            stop.wait(GATHER_S)
-
-    def tick(self) -> None:
+    def tick(self) -> bool:
         """Tickets for what waits now. What the broker does not take is given out again later."""
-        self._wanted.clear()
         for site, count in self._demand().items():
             try:
                 self._give(site, count)
-            except errors.BrokerError as error:
+                self._trouble.pop(site, None)
+            except errors.BrokerRefused as error:
+                self._tell(site, error)
+            except (errors.BrokerUnreachable, TimeoutError) as error:
                 log.debug("no tickets for site %s: %s", site, error)
+        return False
+
+    def _tell(self, site: str, error: errors.BrokerRefused) -> None:
+        """What somebody must correct, once: the runs start all the same, a little later."""
+        if self._trouble.get(site) != error.message:
+            log.warning("no tickets for site %s: %s (%s)", site, error.message, error.fix)
+        self._trouble[site] = error.message
 
     def _give(self, site: str, count: int) -> None:
         try:
@@ -87,10 +86,6 @@ class Office:
         name = queue_of(site).name
         for future in [self._publisher.send(ticket(site), name) for _ in range(count)]:
             future.result(ANSWER_S)
-
-    def _ring_after(self, stop: threading.Event) -> None:
-        stop.wait()
-        self._wanted.set()
 
 
 class Taker:

@@ -40,13 +40,13 @@ class Hook(Listener):
                 continue
             trouble = self._post(event)
             if trouble and not hopeless:
-                self._feed.failed(self.name, trouble)
+                self.failed(trouble)
                 return False
             if trouble:
                 log.warning("webhook %s is not told of event %d: %s", self._webhook.name, event["id"], trouble)
             hopeless = False
-            self._feed.told(self.name, event["id"], more=True)
-        self._feed.told(self.name, news.events[-1]["id"])
+            self.told(event["id"], more=True)
+        self.told(news.events[-1]["id"])
         return len(news.events) == self.at_once
 
     def _post(self, event: dict[str, Any]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,8 +25,32 @@ STAND_BY_S = 5.0  # between two tries of an agent that waits for its turn
 @click.option("--dir", "directory", metavar="DIR", help="Where runs are kept (default: sites/NAME in the home).")
 @click.option("--url", metavar="URL", help="The yard's address.  [RUNYARD_URL]")
 @click.option("--token", metavar="TOKEN", help="An agent's token, better given as a variable.  [RUNYARD_TOKEN]")
+@click.option("--node", metavar="NAME", help="What --node calls this machine (default: its name).  [RUNYARD_NODE]")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="K[=V]",
+    help="A label of this machine, such as fast or rack=a. Repeatable.  [RUNYARD_LABELS]",
+)
+@click.option(
+    "--only-project",
+    "only_projects",
+    multiple=True,
+    metavar="P",
+    help="Take only runs of this project. Repeatable.  [RUNYARD_ONLY_PROJECTS]",
+)
+@click.option(
+    "--only-user",
+    "only_users",
+    multiple=True,
+    metavar="U",
+    help="Take only runs of this person. Repeatable.  [RUNYARD_ONLY_USERS]",
+)
 @output.json_option
-def command(site: str, directory: str | None, url: str | None, token: str | None, as_json: bool) -> None:
+def command(
+    site: str, directory: str | None, url: str | None, token: str | None, as_json: bool, **of_node: Any
+) -> None:  # fmt: skip
     """Serve a site from this machine.
 
     It asks the yard for runs and has them executed as the site is described: on this machine, or by the scheduler of
@@ -38,7 +63,13 @@ def command(site: str, directory: str | None, url: str | None, token: str | None
     target = finder.find()
     Client(target.url, target.token).health()  # a wrong address or token is told now, not in a log
     place = Path(directory).expanduser().absolute() if directory else None
-    _serve(finder.settings, site, place, target, output.writer(as_json))
+    _serve(_with_node(finder.settings, of_node), site, place, target, output.writer(as_json))
+
+
+def _with_node(loaded: settings.Settings, given: Mapping[str, Any]) -> settings.Settings:
+    """What the command line says of the node, over what the settings do."""
+    said = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    return settings.changed(loaded, said)
 
 
 def _serve(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from runyard import errors
+from runyard.model.site import AGENT, SiteSpec
 from runyard.settings import Settings
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from runyard.agent.link import Link
     from runyard.broker.address import Address
-    from runyard.broker.amqp import Connection
+    from runyard.broker.amqp import Connection, Queue
     from runyard.yard import Yard
 
 FIRST_S = 10.0  # a broker that does not answer for so long at the start is waited for in the background
@@ -41,13 +42,15 @@ class Connections:
             connection.close()
 
 
-def connected(address: Address, name: str) -> Connection:
+def connected(address: Address, name: str, *needed: Queue) -> Connection:
     """What somebody must correct is raised now; a broker that is down is told, and comes when it comes."""
     from runyard.broker.amqp import Connection
 
-    connection = Connection(address, name=name).start()
+    connection = Connection(address, name=name)
     try:
-        connection.wait_open(FIRST_S)
+        connection.open(FIRST_S)
+        for queue in needed:
+            secure(connection, queue)
     except errors.BrokerUnreachable:
         log.warning("going on without the broker until it answers: what is new is heard of a little later")
     except BaseException:
@@ -56,15 +59,23 @@ def connected(address: Address, name: str) -> Connection:
     return connection
 
 
+def secure(connection: Connection, queue: Queue) -> None:
+    """Raises BrokerRefused where the broker does not let us have the queue; one that is down is not waited for."""
+    from runyard.broker.amqp import queues
+
+    with contextlib.suppress(errors.BrokerUnreachable, TimeoutError):
+        queues.declare(connection, queue).result(FIRST_S)
+
+
 def with_tickets(link: Link, site: str, settings: Settings) -> Link:
     """An agent's link that hears from the broker when there is work; the same one without a broker."""
     if not settings.broker:
         return link
     from runyard.agent.tickets import TicketLink
     from runyard.broker.address import Address
-    from runyard.broker.tickets import Taker
+    from runyard.broker.tickets import Taker, queue_of
 
-    return TicketLink(link, Taker(connected(Address.of(settings), f"runyard agent {site}"), site))
+    return TicketLink(link, Taker(connected(Address.of(settings), f"runyard agent {site}", queue_of(site)), site))
 
 
 @contextlib.contextmanager
@@ -74,9 +85,13 @@ def offices(yard: Yard, connections: Connections) -> Iterator[list[Callable[[thr
         yield []
         return
     from runyard.broker.address import Address
-    from runyard.broker.tickets import Office
+    from runyard.broker.tickets import Office, queue_of
 
-    office = Office(connections.to(Address.of(yard.settings), YARD), yard.demand)
+    connection = connections.to(Address.of(yard.settings), YARD)
+    for site in yard.sites():
+        if SiteSpec.parse(site["config"]).served_by == AGENT:
+            secure(connection, queue_of(site["name"]))
+    office = Office(connection, yard.demand)
     unlisten = yard.hints.listen("site:", office.ring)
     try:
         yield [office]

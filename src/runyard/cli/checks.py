@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from runyard import errors, home, settings
-from runyard.cli import detached, gpu_checks
-from runyard.cli.verdicts import FAIL, OK, WARN, Finding, Said
+from runyard.cli import broker_checks, detached, gpu_checks
+from runyard.cli.verdicts import FAIL, OK, WARN, Finding, Said, failed, finding
 from runyard.client import Client
 from runyard.hosts import local
 from runyard.model import units
+from runyard.model.mirror import Mirror
 from runyard.settings import Settings
 
 LITTLE_SPACE = 5 << 30
@@ -34,39 +35,34 @@ def draw(console: Any, findings: Iterable[Finding]) -> list[Finding]:
     from runyard.cli import tables
 
     seen = []
-    for finding in findings:
-        line = Text(f"{finding.verdict:4}", style=tables.COLOURS[finding.verdict])
-        line.append(f"  {finding.check:11}  ", style="bold")
-        line.append(finding.message, style="default")
+    for one in findings:
+        line = Text(f"{one.verdict:4}", style=tables.COLOURS[one.verdict])
+        line.append(f"  {one.check:11}  ", style="bold")
+        line.append(one.message, style="default")
         console.print(line, soft_wrap=True)
-        if finding.fix:
-            console.print(Text(f"      {'':11}  fix: {finding.fix}"), soft_wrap=True)
-        seen.append(finding)
+        if one.fix:
+            console.print(Text(f"      {'':11}  fix: {one.fix}"), soft_wrap=True)
+        seen.append(one)
     return seen
 
 
 def examine() -> Iterator[Finding]:
     """All findings, one after the other; a check that breaks is a finding too."""
-    yield _finding("python", lambda: (OK, f"{sys.version.split()[0]} at {sys.executable}"))
+    yield finding("python", lambda: (OK, f"{sys.version.split()[0]} at {sys.executable}"))
     try:
         loaded = settings.load()
     except errors.ConfigError as error:
-        yield Finding(check="settings", verdict=FAIL, message=error.message, fix=error.fix)
+        yield failed("settings", error)
         return
-    yield _finding("settings", lambda: _settings(loaded))
+    yield finding("settings", lambda: _settings(loaded))
     yard = detached.answering(loaded.home)
     for name, look in CHECKS.items():
-        yield _finding(name, lambda look=look: look(loaded))  # type: ignore[misc]
-    yield _finding("port", lambda: _port(loaded, yard.url if yard else None))
-    yield _finding("agent", lambda: _agent(loaded, yard is not None))
-
-
-def _finding(name: str, look: Callable[[], Said]) -> Finding:
-    try:
-        verdict, message, *fix = look()
-    except Exception as error:
-        verdict, message, fix = FAIL, f"the check itself failed: {error}", ["RUNYARD_DEBUG=1 runyard doctor"]
-    return Finding(check=name, verdict=verdict, message=message, fix=fix[0] if fix else "")
+        yield finding(name, lambda look=look: look(loaded))  # type: ignore[misc]
+    yield finding("port", lambda: _port(loaded, yard.url if yard else None))
+    yield finding("agent", lambda: _agent(loaded, yard is not None))
+    if loaded.mirror is not None:
+        yield finding("mirror", lambda: _mirror(loaded, yard is not None))
+    yield from broker_checks.examine(loaded)
 
 
 def _settings(loaded: Settings) -> Said:
@@ -190,12 +186,29 @@ def _agent(loaded: Settings, running: bool) -> Said:
     if not running:
         return OK, "starts with the yard: runyard up -d"
     agents = Client(home=loaded.home, start=False).agents()
-    silent = [agent["name"] for agent in agents if agent["state"] != "alive"]
+    silent = [agent["name"] for agent in agents if agent["state"] == "unreachable"]
+    troubles = [agent["trouble"] for agent in agents if agent["trouble"]]
     if not agents:
         return FAIL, "no agent serves this yard, so nothing can run", f"look into {loaded.home / 'yard.log'}"
     if silent:
         return WARN, f"{', '.join(silent)} is silent", "its runs go on; start it again where it was"
+    if troubles:
+        told, _, fix = troubles[0].partition("; ")
+        return WARN, told, fix
     return OK, ", ".join(f"{agent['name']} serves {agent['site']}" for agent in agents)
+
+
+def _mirror(loaded: Settings, running: bool) -> Said:
+    assert loaded.mirror is not None
+    place = Path(loaded.mirror.dir)
+    told = Client(home=loaded.home, start=False).health()["mirror"] if running else None
+    if told and told["trouble"]:
+        return WARN, f"results wait: {told['trouble']}", "mount it, make room, and let the yard's user write there"
+    if not place.is_dir():
+        return WARN, f"{place} is not there, so results wait", "mount the share, or make the directory"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return WARN, f"{place} cannot be written, so results wait", "let the yard's user write there"
+    return OK, f"results go to {place}, {units.show_size(shutil.disk_usage(place).free)} free"
 
 
 def _existing(path: Path) -> Path:
@@ -229,6 +242,8 @@ def shown_settings(loaded: Settings) -> list[dict[str, Any]]:
 
 def _shown(item: dataclasses.Field[Any], value: Any) -> Any:
     """An address without the password that may be in it, and a password not at all."""
+    if isinstance(value, Mirror):
+        return value.to_json()
     if item.repr or not value:
         return str(value) if isinstance(value, Path) else value
     return re.sub(r"(://[^:@/]*):.*@", r"\1:…@", value) if "://" in value else "…"

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 
 from runyard import errors, home
 from runyard.cli import brokering, output, outside
-from runyard.cli.serving import Agents
+from runyard.cli.serving import THIS_MACHINE, Agents
 from runyard.hosts import local
 from runyard.server import address
 from runyard.server.serve import serve
 from runyard.settings import Settings
 from runyard.yard import Yard
 
-SITE = "local"
 SWITCH_S = 0.0005  # how long one thread may keep the others waiting: a free slot waits for the agent's
 TURN_S = 60.0  # how long a command without a daemon waits for others to finish
 
@@ -43,20 +42,23 @@ def _run(
 ) -> None:
     output.log_to_stderr(settings.log_level)
     sys.setswitchinterval(SWITCH_S)
+    with opened(settings) as yard, _others(yard, passing) as others:
+        serve(yard, [Agents(yard), *others], stop=stop, on_listening=on_listening)
+
+
+@contextlib.contextmanager
+def _others(yard: Yard, passing: bool) -> Iterator[list[outside.Part]]:
+    """What has to do with brokers and other programs. A yard that is there for one command leaves it to the next check:
+    a broker that says no must not keep a person from seeing the runs."""
+    if passing:
+        yield []
+        return
     with (
-        opened(settings) as yard,
         contextlib.closing(brokering.Connections()) as connections,
         brokering.offices(yard, connections) as offices,
-        _others(yard, connections, passing) as others,
+        outside.parts(yard, connections) as parts,
     ):
-        serve(yard, [Agents(yard), *offices, *others], stop=stop, on_listening=on_listening)
-
-
-def _others(
-    yard: Yard, connections: brokering.Connections, passing: bool
-) -> contextlib.AbstractContextManager[list[outside.Part]]:
-    """A yard that is there for one command leaves other programs to the next check."""
-    return contextlib.nullcontext([]) if passing else outside.parts(yard, connections)
+        yield [*offices, *parts]
 
 
 def _stop_at_end_of_input(stop: threading.Event) -> None:
@@ -65,11 +67,12 @@ def _stop_at_end_of_input(stop: threading.Event) -> None:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings, *, at_home: bool = True) -> Iterator[Yard]:
-    """The yard of a home that is ours, with the site that this machine is, unless we are only passing through."""
-    yard = Yard.open(settings, network=home.is_on_network(settings))
+def opened(settings: Settings, *, at_home: bool = True, passing: bool = False) -> Iterator[Yard]:
+    """The yard of a home that is ours, with the site that this machine is, unless it is not to be one. `passing`: for
+    one tick, and no background part."""
+    yard = Yard.open(settings, network=home.is_on_network(settings), passing=passing)
     try:
-        if at_home:
+        if at_home and settings.local_site != "off":
             _describe_site(yard)
         yield yard
     finally:
@@ -89,18 +92,18 @@ def _with_free_port(settings: Settings) -> Settings:
 def _describe_site(yard: Yard) -> None:
     """On a login node nobody trains by accident: the site takes only runs that name it."""
     note = _why_named(yard.settings)
-    yard.ensure_site(SITE, "local", explicit=bool(note), note=note).result()
+    yard.ensure_site(THIS_MACHINE, "local", explicit=bool(note), note=note).result()
 
 
 def _why_named(settings: Settings) -> str:
     if settings.local_site == "named":
-        return f"local_site is set to named: runs execute on the yard's own machine only with --site {SITE}"
+        return f"local_site is set to named: runs execute on the yard's own machine only with --site {THIS_MACHINE}"
     scheduler = local.detect_scheduler()
     if scheduler is None:
         return ""
     return (
         f"{scheduler} answers on this machine, so it is a login node: the cluster is the site to add, and runs execute "
-        f"here only with --site {SITE}"
+        f"here only with --site {THIS_MACHINE}"
     )
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -44,24 +41,8 @@ def _target(run: Run, directory: str | None, several: bool) -> Path:
 
 def _fetch(run: Run, target: Path, quiet: bool) -> tuple[Run, list[Path]]:
     total = sum(item.size for item in run.outputs())
-    with _progress(f"run {run.id}", total, quiet) as advance:
+    with output.progress(f"run {run.id}", total, quiet=quiet) as advance:
         return run, run.fetch(target, progress=advance)
-
-
-@contextlib.contextmanager
-def _progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    if quiet or not sys.stderr.isatty():
-        yield lambda size: None
-        return
-    from rich import progress
-
-    columns = (
-        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn(binary_units=True),
-        progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
-    )  # fmt: skip
-    with progress.Progress(*columns, console=output.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda size: bar.advance(task, size)
 
 
 def _tell(fetched: list[tuple[Run, list[Path]]]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from runyard import settings
 from runyard.client import Client
+from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
-from runyard.model.site import SiteSpec
+from runyard.model.site import SSH, SiteSpec
 from runyard.model.wire import AttemptKey
 
 
@@ -16,7 +17,7 @@ def dry_run(client: Client, plan: dict[str, Any]) -> dict[str, Any] | None:
     if plan["site"] == "any":
         return None
     described = SiteSpec.parse(client.site(plan["site"])["config"])
-    if described.kind == "local":
+    if described.kind in ("local", SSH):
         return None
     from runyard.agent import sites
     from runyard.agent.start import warning_of
@@ -29,6 +30,10 @@ def dry_run(client: Client, plan: dict[str, Any]) -> dict[str, Any] | None:
     job = Job(key=AttemptKey(run=0, attempt=1), directory="ATTEMPT", tag="", batch="ry-dry-run", index=1)
     resources = Resources(**plan["resources"])
     warning = warning_of(plan["spec"], resources)
-    options = plan["spec"].get("options", {})
-    shown = backend.dry_run(Batch(name=job.batch, resources=resources, jobs=(job,), options=options, warning=warning))
+    spec = plan["spec"]
+    batch = Batch(
+        name=job.batch, resources=resources, jobs=(job,), options=spec.get("options", {}), warning=warning,
+        choice=NodeChoice.from_json(spec),
+    )  # fmt: skip
+    shown = backend.dry_run(batch)
     return {"script": shown.script, "commands": list(shown.commands)}

@@ -97,6 +97,23 @@ def waiting(text: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for bytes that are moved, where somebody is looking; it is told how many more are done."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda size: None
+        return
+    from rich import progress
+
+    columns = (
+        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn(binary_units=True),
+        progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    with progress.Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda size: bar.advance(task, size)
+
+
 def _json_bytes(document: Any) -> bytes:
     """UTF-8; arguments that are not decodable stay visible as escapes."""
     try:

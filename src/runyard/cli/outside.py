@@ -8,22 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from runyard import errors
-from runyard.cli import rodan
+from runyard.cli import rodan, sources
 from runyard.cli.brokering import YARD, Connections
-from runyard.model.intake import Intake
-from runyard.settings import Settings
+from runyard.cli.sources import Desk
+from runyard.loop import Loop
 from runyard.yard import Yard
 from runyard.yard.preparations import PREPARATIONS
 from runyard.yard.requests import REPLIES
 
 if TYPE_CHECKING:
     from runyard.bridges.rodan.fetcher import Fetcher
-    from runyard.broker.address import Address
-    from runyard.broker.amqp import Connection
     from runyard.broker.intake import Reception
     from runyard.broker.listeners import Listener
-    from runyard.broker.replies import Replies
 
 Part = Callable[[threading.Event], None]
 
@@ -33,18 +29,17 @@ def parts(yard: Yard, connections: Connections) -> Iterator[list[Part]]:
     """The background parts for what the settings name: none where they name nothing."""
     with contextlib.ExitStack() as stack:
         found: list[Part] = []
-        for address, intakes in _by_broker(yard.settings).items():
-            receptions, replies = desks(yard, connections.to(address, YARD), intakes)
-            _listen(yard, stack, replies.ring, REPLIES, "run:")
-            found += [*receptions, replies]
-        bridge = rodan.opened(yard, connections)
-        if bridge is not None:
-            _listen(yard, stack, bridge.replies.ring, REPLIES, "run:")
-            _listen(yard, stack, bridge.fetcher.ring, PREPARATIONS)
-            found += [bridge.reception, bridge.fetcher, bridge.replies]
+        for desk in opened(yard, connections):
+            _listen(yard, stack, desk.replies, REPLIES, "run:")
+            for fetcher in desk.fetchers:
+                _listen(yard, stack, fetcher, PREPARATIONS)
+            found += [*desk.receptions, *desk.fetchers, desk.replies]
         for listener in listeners(yard, connections):
-            _listen(yard, stack, listener.ring, "site:", "run:")
+            _listen(yard, stack, listener, "site:", "run:")
             found.append(listener)
+        for loop in mirrors(yard):
+            _listen(yard, stack, loop, "run:")
+            found.append(loop)
         yield found
 
 
@@ -53,14 +48,12 @@ class Visit:
 
     def __init__(self, yard: Yard, connections: Connections, deadline: float) -> None:
         self._deadline = deadline
-        found = [
-            desks(yard, connections.to(there, YARD), intakes) for there, intakes in _by_broker(yard.settings).items()
-        ]
-        self._sources: list[Reception | Fetcher] = [reception for receptions, _ in found for reception in receptions]
-        self._talkers: list[Replies | Listener] = [*(replies for _, replies in found), *listeners(yard, connections)]
-        if (bridge := rodan.opened(yard, connections)) is not None:
-            self._sources += [bridge.reception, bridge.fetcher]
-            self._talkers.append(bridge.replies)
+        desks = opened(yard, connections)
+        self._sources: list[Reception | Fetcher] = []
+        for desk in desks:
+            self._sources += [*desk.receptions, *desk.fetchers]
+        replies = [desk.replies for desk in desks]
+        self._talkers: list[Loop] = [*replies, *listeners(yard, connections), *mirrors(yard)]
 
     def take_requests(self) -> None:
         """Before runs are started: so they start in the same pass."""
@@ -74,16 +67,14 @@ class Visit:
                 pass
 
 
-def desks(yard: Yard, connection: Connection, intakes: list[Intake]) -> tuple[list[Reception], Replies]:
-    """For the intakes of one broker."""
-    from runyard.bridges import formats
-    from runyard.broker.intake import Reception
-    from runyard.broker.replies import Replies
-
-    spoken = {one.name: (one, formats.load(one.format, f"intake.{one.name}.format")) for one in intakes}
-    largest = yard.settings.body_limit
-    receptions = [Reception(connection, one, format, yard.requests, largest) for one, format in spoken.values()]
-    return receptions, Replies(connection, spoken, yard.outbox)
+def opened(yard: Yard, connections: Connections) -> list[Desk]:
+    """Raises ConfigError and BrokerRefused, before the first message is taken."""
+    bridge, intakes = rodan.find(yard.settings), sources.of(yard.settings)
+    every = [*intakes, bridge.source] if bridge is not None else intakes
+    sources.refuse_shared(every)
+    sources.secure_all(every, connections)
+    desks = sources.desks(yard, connections, intakes)
+    return [*desks, rodan.desk(yard, connections, bridge)] if bridge is not None else desks
 
 
 def listeners(yard: Yard, connections: Connections) -> list[Listener]:
@@ -100,27 +91,13 @@ def listeners(yard: Yard, connections: Connections) -> list[Listener]:
     return found
 
 
-def _listen(yard: Yard, stack: contextlib.ExitStack, ring: Callable[[], None], *topics: str) -> None:
+def mirrors(yard: Yard) -> list[Loop]:
+    """Those who bring results to a shared directory."""
+    from runyard.yard import mirror
+
+    return mirror.loops(yard.settings, yard.store, yard.blob_store)
+
+
+def _listen(yard: Yard, stack: contextlib.ExitStack, part: Loop, *topics: str) -> None:
     for topic in topics:
-        stack.callback(yard.hints.listen(topic, ring))
-
-
-def _by_broker(settings: Settings) -> dict[Address, list[Intake]]:
-    found: dict[Address, list[Intake]] = {}
-    for intake in settings.intake.values():
-        found.setdefault(_address(settings, intake), []).append(intake)
-    return found
-
-
-def _address(settings: Settings, intake: Intake) -> Address:
-    from runyard.broker import address
-
-    if intake.broker:
-        secret = address.password_from(intake.broker_password_file)
-        return address.Address.parse(intake.broker, password=secret, authority=intake.broker_ca_file)
-    if not settings.broker:
-        raise errors.ConfigError(
-            f"intake.{intake.name}: there is no broker to take requests from",
-            'write broker = "amqps://user@host/vhost"',
-        )
-    return address.Address.of(settings)
+        stack.callback(yard.hints.listen(topic, part.ring))

@@ -57,6 +57,9 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "command", words.filled_command(run)
     yield "parameters", words.parameters(run["params"])
     yield "directory", spec.get("cwd") or ""
+    yield "code", words.code(spec)
+    yield "remote", words.one_line(((spec.get("code") or {}).get("git") or {}).get("remote") or "")
+    yield "data", words.data(spec)
     yield "environment", " ".join(sorted(spec.get("env", {})))
     yield "project", run["project"]
     yield "owner", run["owner"]
@@ -64,6 +67,7 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "tags", " ".join(run["tags"])
     yield "after", words.numbers(run["after"])
     yield "site", " on ".join(word for word in (run["site"], run["node"]) if word)
+    yield "nodes", words.choice(spec)
     yield "asked", words.asked(run["resources"])
     yield "granted", words.granted(run["granted"])
     yield "created", _when(run["created_at"])

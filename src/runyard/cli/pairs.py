@@ -62,6 +62,11 @@ def options(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def listed(words: Iterable[str]) -> list[str]:
+    """What was repeated, or written with commas."""
+    return [item for word in words for item in word.split(",") if item]
+
+
 def variables(words: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Environment variables from `KEY=VALUE`, or `KEY` alone for the one set here."""
     found = {}

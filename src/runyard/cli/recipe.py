@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from runyard.cli import output, pairs, plans, spec_file, words
-from runyard.client import Client
+from runyard.client import Client, belongings
 from runyard.client.client import quoted
 
 
@@ -44,11 +45,12 @@ def add(name: str, file: str, default: bool, as_json: bool) -> None:
 
 
 def _absolute(recipe: dict[str, Any], file: str) -> dict[str, Any]:
-    """A relative directory is meant from where the file is."""
-    if not isinstance(recipe.get("cwd"), str):
-        return recipe
+    """Relative directories are meant from where the file is."""
     beside = os.path.dirname(os.path.abspath(file)) if file != "-" else os.getcwd()
-    return {**recipe, "cwd": os.path.normpath(os.path.join(beside, os.path.expanduser(recipe["cwd"])))}
+    whole = belongings.resolve(recipe, Path(beside))
+    if isinstance(recipe.get("cwd"), str):
+        whole["cwd"] = os.path.normpath(os.path.join(beside, os.path.expanduser(recipe["cwd"])))
+    return whole
 
 
 @command.command("list")

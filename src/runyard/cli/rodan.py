@@ -5,57 +5,56 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runyard.broker.address import Address
 from runyard.cli.brokering import YARD, Connections
-from runyard.model.bridge import RODAN
+from runyard.cli.sources import Desk, Source
+from runyard.model.bridge import RODAN, RodanBridge
+from runyard.settings import Settings
 from runyard.yard import Yard
 
 if TYPE_CHECKING:
     from runyard.bridges.rodan.credentials import Credentials
-    from runyard.bridges.rodan.fetcher import Fetcher
-    from runyard.broker.address import Address
-    from runyard.broker.intake import Reception
-    from runyard.broker.replies import Replies
 
 LARGEST_REQUEST = 1 << 20  # a request names its files and does not hold them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bridge:
-    reception: Reception
-    fetcher: Fetcher
-    replies: Replies
+    settings: RodanBridge
+    credentials: Credentials
+
+    @property
+    def source(self) -> Source:
+        found = self.credentials
+        broker = Address.parse(found.broker, password=found.broker_password, authority=found.authorities)
+        return Source(table=f"bridge.{RODAN}", broker=broker, intake=self.settings.intake())
 
 
-def opened(yard: Yard, connections: Connections) -> Bridge | None:
-    """None where the settings name no such bridge. Raises ConfigError, BrokerRefused."""
-    bridge = yard.settings.bridge.get(RODAN)
-    if bridge is None:
-        return None
+def find(settings: Settings) -> Bridge | None:
+    """None where the settings name no such bridge. Raises ConfigError."""
+    return known(settings.bridge[RODAN]) if RODAN in settings.bridge else None
+
+
+def known(bridge: RodanBridge) -> Bridge:
+    """Raises ConfigError. What is started from here on does not find the passwords in its environment."""
+    from runyard.bridges.rodan import credentials
+
+    found = credentials.load(bridge.credentials)
+    credentials.hide()
+    return Bridge(settings=bridge, credentials=found)
+
+
+def desk(yard: Yard, connections: Connections, bridge: Bridge) -> Desk:
     from runyard.bridges.rodan.api import Api
     from runyard.bridges.rodan.fetcher import Fetcher
     from runyard.bridges.rodan.messages import Rodan
     from runyard.broker.intake import Reception
     from runyard.broker.replies import Replies
 
-    known = load(bridge.credentials)
-    connection, intake = connections.to(address(known), YARD), bridge.intake()
-    return Bridge(
-        reception=Reception(connection, intake, Rodan(), yard.preparations, LARGEST_REQUEST),
-        fetcher=Fetcher(bridge, Api(known), yard.preparations, yard.blobs.add),
+    source = bridge.source
+    connection, intake = connections.to(source.broker, YARD), source.intake
+    return Desk(
+        receptions=[Reception(connection, intake, Rodan(), yard.preparations, LARGEST_REQUEST)],
         replies=Replies(connection, {intake.name: (intake, Rodan())}, yard.outbox),
+        fetchers=[Fetcher(bridge.settings, Api(bridge.credentials), yard.preparations, yard.blobs.add)],
     )
-
-
-def load(file: str) -> Credentials:
-    """What is started from here on does not find the passwords in its environment."""
-    from runyard.bridges.rodan import credentials
-
-    found = credentials.load(file)
-    credentials.hide()
-    return found
-
-
-def address(known: Credentials) -> Address:
-    from runyard.broker.address import Address
-
-    return Address.parse(known.broker, password=known.broker_password, authority=known.authorities)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from dataclasses import dataclass, field
 
 from runyard import errors
 from runyard.agent import sites
-from runyard.agent.agent import Agent
 from runyard.agent.errands import Errands
 from runyard.cli import node_relay
+from runyard.loop import Loop
 from runyard.model.site import YARD, SiteSpec
 from runyard.server.embedded import DirectLink
 from runyard.yard import Yard
 from runyard.yard.yard import SITES_CHANGED
 
-LOOK_S = 30.0  # between two looks at the list of sites, where no hint came
+THIS_MACHINE = "local"  # the site that a yard has by itself
 RESTART_S = 5.0  # after an agent could not be made
 
 log = logging.getLogger(__name__)
@@ -25,11 +26,28 @@ log = logging.getLogger(__name__)
 def described(yard: Yard) -> dict[str, SiteSpec]:
     """The sites that this yard's process serves."""
     found = {site["name"]: SiteSpec.parse(site["config"]) for site in yard.sites()}
+    if yard.settings.local_site == "off":
+        found.pop(THIS_MACHINE, None)
     return {name: spec for name, spec in found.items() if spec.served_by == YARD}
 
 
-def build(yard: Yard, name: str, spec: SiteSpec, errands: Errands | None = None) -> Agent:
-    """The agent of a site that this yard's process serves."""
+def is_of_each(spec: SiteSpec) -> bool:
+    """Whether each of several servers serves it with its own machine, which nobody else can do. All other sites, and
+    whatever lies in a directory that servers may share, one of them serves at a time."""
+    return spec.kind == sites.MACHINE and not spec.dir and not spec.ssh
+
+
+def may_serve(yard: Yard, name: str, spec: SiteSpec) -> bool:
+    """For a process that does it once."""
+    return is_of_each(spec) or yard.fleet.may(_duty(name))
+
+
+def _duty(site: str) -> str:
+    return f"site-{site}"
+
+
+def build(yard: Yard, name: str, spec: SiteSpec, errands: Errands | None = None) -> sites.Server:
+    """Who serves a site that this yard's process serves."""
     return sites.build(DirectLink(yard, yard.owner()), name, spec, yard.settings, errands)
 
 
@@ -42,32 +60,26 @@ class _Service:
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-class Agents:
-    """A background part of the yard."""
-
-    __name__ = "agents"
+class Agents(Loop):
+    again_s = 30.0
+    by_one = False  # sites take turns one by one
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._services: dict[str, _Service] = {}
-        self._changed = threading.Event()
+        super().__init__("agents")
 
     def __call__(self, stop: threading.Event) -> None:
-        unlisten = self._yard.hints.listen(SITES_CHANGED, self._changed.set)
-        watcher = threading.Thread(target=self._change_after, args=(stop,), name="agents-stop", daemon=True)
-        watcher.start()
+        unlisten = self._yard.hints.listen(SITES_CHANGED, self.ring)
         try:
-            while not stop.is_set():
-                self._changed.clear()
-                self._follow(described(self._yard))
-                self._changed.wait(LOOK_S)
+            super().__call__(stop)
         finally:
             unlisten()
             self._follow({})
 
-    def _change_after(self, stop: threading.Event) -> None:
-        stop.wait()
-        self._changed.set()
+    def tick(self) -> bool:
+        self._follow(described(self._yard))
+        return False
 
     def _follow(self, wanted: dict[str, SiteSpec]) -> None:
         """Stop what is not wanted any more or was changed, then start what is missing."""
@@ -88,9 +100,11 @@ class Agents:
 
     def _serve(self, name: str, spec: SiteSpec, stop: threading.Event) -> None:
         """Until it is stopped: a yard that answers and serves nothing would be silence."""
+        served = functools.partial(self._serve_once, name, spec)
+        serve = served if is_of_each(spec) else self._yard.fleet.by_one(_duty(name), served)
         while not stop.is_set():
             try:
-                self._serve_once(name, spec, stop)
+                serve(stop)
             except errors.RunyardError as error:
                 log.error("site %s cannot be served: %s", name, error)
             except Exception:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runyard.cli import output, site_changes, site_test
+from runyard.cli import output, site_changes, site_page, site_test
 from runyard.client import Client
 from runyard.client.client import quoted
 from runyard.model import units
@@ -50,18 +50,11 @@ def list_sites(quiet: bool, as_json: bool) -> None:
 @click.argument("name")
 @output.json_option
 def show(name: str, as_json: bool) -> None:
-    """Show a site, its agents and the runs it has."""
+    """Show a site: its nodes, what is free there, and who runs what on which of them."""
     site = Client(start=False).site(name)
 
     def draw(console: Any) -> None:
-        from runyard.cli import tables
-
-        console.print(_table([site]))
-        console.print()
-        console.print(_agents(site["agents"]))
-        if site["runs"]:
-            console.print()
-            console.print(tables.build(tables.RUN_COLUMNS, site["runs"]))
+        site_page.draw(console, site, _table([site]))
 
     output.writer(as_json).write(site, draw)
 
@@ -104,28 +97,13 @@ def _table(sites: list[Any]) -> Any:
     )
 
 
-def _agents(agents: list[Any]) -> Any:
-    from runyard.cli import tables, words
-
-    return tables.build(
-        (
-            tables.Column(title="AGENT", value=lambda agent: agent["name"]),
-            tables.Column(title="NODE", value=lambda agent: agent["node"]),
-            tables.Column(title="STATE", value=lambda agent: agent["state"], coloured=True),
-            tables.Column(title="SEEN", value=lambda agent: f"{words.ago(agent['seen_at'])} ago", right=True),
-            tables.Column(title="VERSION", value=lambda agent: agent["version"]),
-            tables.Column(title="GPUS", value=_gpu_names, flexible=True, boring=("",)),
-        ),
-        agents,
-    )
-
-
 def _state(site: Site) -> str:
     if site["drained"]:
         return "drained"
     if not site["agents"]:
         return "no agent"
-    return "alive" if any(agent["state"] == "alive" for agent in site["agents"]) else "unreachable"
+    states = {agent["state"] for agent in site["agents"]}
+    return next(state for state in ("alive", "full", "unreachable") if state in states)
 
 
 def _amount(kind: str, show: Callable[[int], str]) -> Callable[[Site], str]:
@@ -138,7 +116,3 @@ def _amount(kind: str, show: Callable[[int], str]) -> Callable[[Site], str]:
 
 def _number(amount: Any) -> int:
     return len(amount) if isinstance(amount, list) else int(amount)
-
-
-def _gpu_names(agent: Site) -> str:
-    return ", ".join(gpu["type"] or gpu["uuid"] for gpu in agent["total"]["gpus"])

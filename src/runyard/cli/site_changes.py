@@ -15,9 +15,11 @@ from runyard.client.client import quoted
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.option("--ssh", multiple=True, metavar="LOGIN", help="Reach it by OpenSSH; several are tried in order."),
+    click.option("--ssh", multiple=True, metavar="LOGIN",
+                 help="Reach it by OpenSSH; several are tried in order. Of --kind ssh, each is a node."),
     click.option("--dir", metavar="DIR", help="A directory that its compute nodes see, for run directories."),
-    click.option("--option", "options", multiple=True, metavar="K=V", help="For its scheduler: account, queue …"),
+    click.option("--option", "options", multiple=True, metavar="K=V",
+                 help="For its scheduler: account, queue …; for nodes: cpus, memory, gpus, or NODE.gpus …"),
     click.option("--setup", multiple=True, metavar="LINE", help="A shell line to run before each command, there."),
     click.option("-e", "--env", multiple=True, metavar="K=V", help="A default variable; a run's own wins."),
     click.option("--python", metavar="PATH", help="The interpreter for runners there (default: python3)."),
@@ -34,7 +36,7 @@ def site_options(function: Function) -> Function:
 
 @click.command("add")
 @click.argument("name")
-@click.option("--kind", required=True, metavar="KIND", help="local, slurm or gridengine.")
+@click.option("--kind", required=True, metavar="KIND", help="local, slurm, gridengine or ssh.")
 @site_options
 @output.json_option
 def add(name: str, kind: str, as_json: bool, **given: Any) -> None:
@@ -43,6 +45,7 @@ def add(name: str, kind: str, as_json: bool, **given: Any) -> None:
     \b
     runyard site add cedar --kind slurm --dir /scratch/me/runyard --option account=def-lab
     runyard site add msc --kind gridengine --option queue=cpu
+    runyard site add boxes --kind ssh --ssh ada@hoff --ssh ada@norman --dir /var/tmp/runyard
     """
     site = Client().call("POST", "/sites", {"name": name, "kind": kind, **description(given)})
     output.writer(as_json).write(
@@ -52,11 +55,14 @@ def add(name: str, kind: str, as_json: bool, **given: Any) -> None:
 
 @click.command("edit")
 @click.argument("name")
-@click.option("--kind", metavar="KIND", help="local, slurm or gridengine.")
+@click.option("--kind", metavar="KIND", help="local, slurm, gridengine or ssh.")
 @site_options
 @output.json_option
 def edit(name: str, kind: str | None, as_json: bool, **given: Any) -> None:
-    """Change a site. `--option K=` removes an option; so does `--env K=` with a variable."""
+    """Change a site. `--option K=` removes an option; so does `--env K=` with a variable.
+
+    The logins are replaced as a whole: a node of --kind ssh goes when only the others are named.
+    """
     changes = {**({"kind": kind} if kind else {}), **description(given)}
     if not changes:
         raise errors.InvalidInput("nothing to change was named", "see `runyard site edit --help`")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runyard import errors, settings
 from runyard.cli import output
 from runyard.client import Client, locate
-from runyard.model.site import SiteSpec
+from runyard.model.site import SSH, SiteSpec
+
+if TYPE_CHECKING:
+    from runyard.backends.base import Check
 
 
 @click.command("test")
@@ -22,21 +25,17 @@ from runyard.model.site import SiteSpec
 def test(name: str, no_probe: bool, as_json: bool) -> int:
     """Say what works at a site and what does not.
 
-    Commands, versions, accounting, shared directory, interpreter, limits, and a probe run of a minute at most. It looks
-    from this machine, so run it where the site's agent runs. Exits with 1 when something does not work.
+    Commands, versions, accounting, shared directory, interpreter, limits, and a probe run of a minute at most; of
+    --kind ssh, for each node: login, interpreter, directory, slots and a probe. It looks from this machine, so run it
+    where the site's agent runs. Exits with 1 when something does not work.
     """
-    from runyard.agent import sites
-    from runyard.backends.batch.lifecycle import BatchBackend
     from runyard.cli import checks, node_relay, verdicts
 
     described, loaded = _described(name), settings.load()
     node_relay.keep(name, described, loaded)
-    backend = sites.backend(name, described, loaded)
-    if not isinstance(backend, BatchBackend):
-        raise errors.InvalidInput(f"site {name!r} is the machine its agent runs on", "check it with `runyard doctor`")
     found = [
         verdicts.Finding(check=item.name, verdict=_VERDICTS[item.ok], message=item.text, fix=item.fix)
-        for item in backend.site_test(probe=not no_probe)
+        for item in _checks(name, described, loaded, probe=not no_probe)
     ]
     found += _relay(described, loaded)
     shown = [dataclasses.asdict(finding) for finding in found]
@@ -46,6 +45,25 @@ def test(name: str, no_probe: bool, as_json: bool) -> int:
 
     output.writer(as_json).write(shown, draw)
     return int(any(finding.verdict == verdicts.FAIL for finding in found))
+
+
+def _checks(name: str, described: SiteSpec, loaded: settings.Settings, *, probe: bool) -> list[Check]:
+    from runyard.agent import sites
+    from runyard.backends.batch.lifecycle import BatchBackend
+
+    if described.kind == SSH:
+        return [check for node in described.nodes() for check in _node_checks(name, described, loaded, node, probe)]
+    backend = sites.backend(name, described, loaded)
+    if not isinstance(backend, BatchBackend):
+        raise errors.InvalidInput(f"site {name!r} is the machine its agent runs on", "check it with `runyard doctor`")
+    return backend.site_test(probe=probe)
+
+
+def _node_checks(name: str, described: SiteSpec, loaded: settings.Settings, node: str, probe: bool) -> list[Check]:
+    from runyard.agent import sites
+
+    with contextlib.closing(sites.node_backend(name, described, loaded, node)) as backend:
+        return backend.site_test(probe=probe)
 
 
 def _described(name: str) -> SiteSpec:

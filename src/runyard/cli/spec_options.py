@@ -29,8 +29,17 @@ OPTIONS = (
                  help="A parameter for {K} in the command; JSON or text, a.b=1 nests. Repeatable."),
     click.option("-e", "--env", multiple=True, metavar="K[=V]", help="Set a variable, or pass on mine. Repeatable."),
     click.option("--env-file", multiple=True, metavar="FILE", help="Set the variables in a file. Repeatable."),
-    click.option("--cwd", metavar="DIR", help="Working directory (default: this one)."),
+    click.option("--code", multiple=True, metavar="PATH",
+                 help="Run in a snapshot of it, taken now (default in a git checkout: this folder). Repeatable."),
+    click.option("--no-code", is_flag=True, help="Bring no code along; run in this very folder."),
+    click.option("--data", multiple=True, metavar="[NAME=]DIR",
+                 help="Send a folder along, or name one that is there already: /path/at/the/site. Repeatable."),
+    click.option("--cwd", metavar="DIR", help="Working directory (default: the code, or this one)."),
     click.option("--site", metavar="NAME", help="Run at this site only."),
+    click.option("--node", multiple=True, metavar="NAME", help="On this node of the site, or any of several."),
+    click.option("--exclude", multiple=True, metavar="NAME", help="Not on this node. Repeatable, or with commas."),
+    click.option("--label", "labels", multiple=True, metavar="K[=V]",
+                 help="Only on nodes with this label, such as fast or rack=a. Repeatable."),
     click.option("--priority", type=int, metavar="N", help="Higher goes first (default 0)."),
     click.option("--after", multiple=True, metavar="RUN", help="Start when these runs have succeeded. Repeatable."),
     click.option("--retry", type=int, metavar="N", help="Try again up to N times when the machine fails it."),
@@ -60,7 +69,10 @@ def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequenc
     if command:
         whole["command"] = list(command)
     whole.update({name: given[name] for name in PLAIN if given[name] is not None})
-    whole.update({name: list(given[name]) for name in ("tags", "outputs", "after") if given[name]})
+    whole.update({name: list(given[name]) for name in ("tags", "outputs", "after", "code", "data") if given[name]})
+    if given["no_code"]:
+        whole["code"] = _no_code(given)
+    whole.update({name: pairs.listed(given[name]) for name in ("node", "exclude", "labels") if given[name]})
     whole.update({name: True for name in ("split_output", "checkpoint") if given[name]})
     if given["options"]:
         whole["options"] = {**whole.get("options", {}), **pairs.options(given["options"])}
@@ -72,6 +84,12 @@ def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequenc
     if given["params"]:
         whole["params"] = pairs.parameters(given["params"], _mapping(whole, "params"))
     return whole
+
+
+def _no_code(given: Mapping[str, Any]) -> bool:
+    if given["code"]:
+        raise errors.InvalidInput("--code and --no-code say opposite things", "keep one of them")
+    return False
 
 
 def environment(given: Mapping[str, Any]) -> dict[str, str]:

@@ -27,9 +27,23 @@ def command(as_json: bool) -> int:
             writer.write({"running": False, "home": str(client.home), "error": error.message}, lambda console: None)
         failures.report(error.message, error.fix)
         return error.exit_code
-    document = {"running": True, "url": client.url, **health}
+    document = {"running": True, "url": client.url, **health, "troubles": [*_troubles(client), *_mirror(health)]}
     writer.write(document, lambda console: _draw(console, document))
     return 0
+
+
+def _troubles(client: Client) -> list[str]:
+    """Why agents start nothing, as far as the caller may see them."""
+    try:
+        return [agent["trouble"] for agent in client.agents() if agent["trouble"]]
+    except errors.Forbidden:
+        return []
+
+
+def _mirror(health: dict[str, Any]) -> list[str]:
+    """Why results do not arrive in the shared directory."""
+    mirror = health.get("mirror") or {}
+    return [f"results are not mirrored: {mirror['trouble']}"] if mirror.get("trouble") else []
 
 
 def _draw(console: Any, status: dict[str, Any]) -> None:
@@ -44,6 +58,7 @@ def _draw(console: Any, status: dict[str, Any]) -> None:
                 ("version", status["version"]),
                 ("home", status["home"]),
                 ("runs", counts or "none yet: runyard submit -- python train.py"),
+                *(("trouble", trouble) for trouble in status["troubles"]),
             ]
         )
     )

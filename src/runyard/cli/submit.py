@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +11,7 @@ import click
 from runyard import errors
 from runyard.cli import endings, failures, output, plans, spec_file, words
 from runyard.cli.spec_options import override, spec_options
-from runyard.client import Client, Run
+from runyard.client import Client, Run, belongings
 from runyard.model import selectors
 
 
@@ -33,23 +35,32 @@ def command(
     \b
       runyard submit -- python train.py --lr 0.1
       runyard submit --cpus 2 --memory 4G --time 2h -p lr=0.1 -- python train.py --lr {lr}
+      runyard submit --data corpora --data /scratch/mnist -- python train.py
       runyard submit -f runs.yaml --project digits
     """
     client = Client(notify=output.remark)
     writer = output.writer(as_json, quiet)
     given["after"] = _parents(client, given["after"])
-    found, several = spec_file.load(file) if file else ([{}], False)
+    found, several = _load(file) if file else ([{}], False)
     specs = [override(spec, given, command) for spec in found]
     _check(specs, several, follow, file)
     if dry_run:
         return _plan(client, specs, several, writer)
-    runs = client.submit_many(specs) if several else [client.submit(**specs[0])]
+    progress = functools.partial(output.progress, quiet=quiet or as_json)
+    runs = client.submit_many(specs, progress=progress) if several else [client.submit(**specs[0], progress=progress)]
     if follow:
         return _follow(runs[0], as_json, quiet, writer)
     if wait:
         return _wait(runs, several, quiet, writer)
     writer.write(_document(runs, several) if as_json else None, lambda console: _tell(runs), [run.id for run in runs])
     return 0
+
+
+def _load(file: str) -> tuple[list[dict[str, Any]], bool]:
+    """Folders that a file names are meant from where it is."""
+    found, several = spec_file.load(file)
+    root = None if file == "-" else Path(file).absolute().parent
+    return [belongings.resolve(spec, root) for spec in found] if root else found, several
 
 
 def _check(specs: list[dict[str, Any]], several: bool, follow: bool, file: str | None) -> None:

@@ -15,7 +15,8 @@ from runyard.model import units
 COLOURS = {
     "queued": "dim", "starting": "blue", "running": "cyan", "stopping": "yellow",
     "succeeded": "green", "failed": "red", "cancelled": "yellow",
-    "ok": "green", "warn": "yellow", "fail": "red", "alive": "green", "unreachable": "red", "drained": "yellow",
+    "ok": "green", "warn": "yellow", "fail": "red", "alive": "green", "unreachable": "red", "full": "red",
+    "drained": "yellow",
 }  # fmt: skip
 
 Row = Mapping[str, Any]

@@ -28,11 +28,11 @@ from runyard.model.wire import AttemptKey
 from runyard.settings import Settings
 
 if TYPE_CHECKING:
-    from runyard.agent.agent import Agent
     from runyard.agent.errands import Errands
+    from runyard.agent.sites import Server
     from runyard.yard import Yard
 
-    Build = Callable[[SiteSpec, Errands], Agent]
+    Build = Callable[[SiteSpec, Errands], Server]
 
 NODE_S = 20.0  # for the work of a tick from a node, and for waiting until others are done
 LEAVE_S = 30.0  # after which it ends, whatever it does
@@ -132,12 +132,13 @@ def _answer(loaded: Settings, question: str, *values: int) -> bool:
 def _work(loaded: Settings, tick: Tick) -> Done:
     from runyard.cli import daemon, serving
 
-    with daemon.opened(loaded, at_home=tick.ended is None) as yard:
+    with daemon.opened(loaded, at_home=tick.ended is None, passing=True) as yard:
         served = serving.described(yard)
         if tick.site is not None and tick.site not in served:
             raise errors.NotFound(f"this yard serves no site {tick.site!r}", "list them with `runyard site list`")
         with _visited(yard, tick):
-            for name in [tick.site] if tick.site is not None else served:
+            wanted = [tick.site] if tick.site is not None else list(served)
+            for name in (name for name in wanted if serving.may_serve(yard, name, served[name])):
                 _serve(tick, name, served[name], loaded, functools.partial(serving.build, yard, name))
             yard.tick()
         return {"did": "a tick", "message": "", "runs": yard.counts()}
@@ -157,7 +158,11 @@ def _visited(yard: Yard, tick: Tick) -> Iterator[None]:
     from runyard.cli import brokering, outside
 
     with contextlib.closing(brokering.Connections()) as connections:
-        visit = outside.Visit(yard, connections, tick.deadline)
+        try:
+            visit = outside.Visit(yard, connections, tick.deadline)
+        except (errors.BrokerRefused, errors.ConfigError):
+            yield  # what runs goes on, whatever is wrong between us and others
+            raise
         visit.take_requests()
         yield
         visit.tell()

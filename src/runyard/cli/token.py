@@ -9,6 +9,7 @@ import click
 from runyard import errors
 from runyard.cli import output, words
 from runyard.client import Client
+from runyard.model.nodes import Limits
 from runyard.model.roles import Role
 
 
@@ -36,16 +37,36 @@ def show(as_json: bool) -> None:
 @click.option("--role", type=click.Choice([role.value for role in Role]), default=Role.MEMBER.value, show_default=True,
               help="What its holder may do.")  # fmt: skip
 @click.option("--site", metavar="SITE", help="The one site that an agent's token is for.")
+@click.option(
+    "--only-project",
+    "projects",
+    multiple=True,
+    metavar="P",
+    help="An agent's token: for runs of this project only. Repeatable.",
+)
+@click.option(
+    "--only-user",
+    "users",
+    multiple=True,
+    metavar="U",
+    help="An agent's token: for runs of this person only. Repeatable.",
+)
 @click.option("--recipe", "recipes", multiple=True, metavar="NAME", help="A recipe a caller may start. Repeatable.")
 @output.quiet_option
 @output.json_option
-def create(name: str, role: str, site: str | None, recipes: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+def create(
+    name: str, role: str, site: str | None, projects: tuple[str, ...], users: tuple[str, ...], recipes: tuple[str, ...],
+    quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Make a token for somebody else, an agent or another program. It is shown this once."""
     if (role == Role.AGENT) != bool(site):
         raise errors.InvalidInput("an agent's token is for one site", "give --role agent and --site NAME together")
     if recipes and role != Role.CALLER:
         raise errors.InvalidInput("only a caller's token names recipes", "give --role caller with --recipe NAME")
-    asked = {"name": name, "role": role, **({"site": site} if site else {})}
+    if (projects or users) and role != Role.AGENT:
+        raise errors.InvalidInput("only an agent's token is for some projects or people", "give --role agent")
+    asked: dict[str, Any] = {"name": name, "role": role, **({"site": site} if site else {})}
+    asked["limits"] = {"projects": list(projects), "users": list(users)}
     made = Client(start=False).call("POST", "/tokens", {**asked, "recipes": list(recipes)})
 
     def draw(console: Any) -> None:
@@ -69,6 +90,7 @@ def list_tokens(as_json: bool) -> None:
             tables.Column(title="NAME", value=lambda token: token["name"], flexible=True),
             tables.Column(title="ROLE", value=lambda token: token["role"]),
             tables.Column(title="SITE", value=lambda token: token["site"] or "-", boring=("-",)),
+            tables.Column(title="ONLY", value=lambda token: Limits.from_json(token["limits"]).describe(), boring=("",)),
             tables.Column(title="RECIPES", value=lambda token: " ".join(token["recipes"]), boring=("",)),
             tables.Column(title="AGE", value=lambda token: words.ago(token["created_at"]), right=True),
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runyard.model import template, units
+from runyard.model.nodes import NodeChoice
 
 ONE_LINE = str.maketrans({"\n": "⏎", "\r": "", "\t": " ", "\x1b": "␛"})
 
@@ -110,6 +111,11 @@ def asked(resources: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def choice(spec: Mapping[str, Any]) -> str:
+    """`on hoff or norman, not on lecun`; empty where every node is good."""
+    return NodeChoice.from_json(spec).describe()
+
+
 def granted(slots: Mapping[str, Any] | None) -> str:
     if not slots:
         return "-"
@@ -130,6 +136,26 @@ def numbers(ids: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def code(spec: Mapping[str, Any]) -> str:
+    """`3f2a91c04b of main, changed: 14 files, 120 KB`."""
+    brought = spec.get("code")
+    if not brought:
+        return ""
+    extent = f"{_count(brought['files'], 'file')}, {units.show_size(brought['size'])}"
+    git = brought.get("git")
+    if not git:
+        return extent
+    commit = git["head"][:10] if git["head"] else "no commit yet"
+    branch = f" of {one_line(git['branch'])}" if git["branch"] else ""
+    return f"{commit}{branch}{', changed' if git['dirty'] else ''}: {extent}"
+
+
+def data(spec: Mapping[str, Any]) -> str:
+    """`corpora, mnist at /scratch/mnist`."""
+    folders = spec.get("data") or ()
+    return ", ".join(one_line(item["to"] + (f" at {item['path']}" if "path" in item else "")) for item in folders)
 
 
 def _gpus(resources: Mapping[str, Any]) -> str:

@@ -14,12 +14,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from runyard import errors
-from runyard.client import locate, origin
+from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
 from runyard.client.transport import NotConnected, Stream, Transport
+from runyard.settings import find_cache
+
+if TYPE_CHECKING:
+    from runyard.client.snapshot import Progress
+    from runyard.client.staging import Staging
 
 PAGE = 500
 MOST_IDS_AT_ONCE = 1000  # in one question: the ids travel in its address
@@ -51,18 +56,28 @@ class Client:
         self._lock = threading.Lock()
         self._transport: Transport | None = None
 
-    def submit(self, command: Sequence[str] | str | None = None, *, wait: bool = False, **spec: Any) -> Run:
-        """Hand in one run; returns when the yard has it on disk. `command` is words, or one text for the shell."""
+    def submit(
+        self,
+        command: Sequence[str] | str | None = None,
+        *,
+        wait: bool = False,
+        progress: Progress | None = None,
+        **spec: Any,
+    ) -> Run:
+        """Hand in one run; returns when the yard has it on disk. `command` is words, or one text for the shell.
+
+        `code` and `data` are brought along, see `runyard.client.belongings`; `progress` shows how far that is.
+        """
         if command is not None:
             spec["command"] = command if isinstance(command, str) else list(command)
         repeatable = bool(spec.get("idempotency_key"))
-        answer = self.call("POST", "/runs", *origin.complete([spec]), repeatable=repeatable)
+        answer = self.call("POST", "/runs", *self._complete([spec], progress), repeatable=repeatable)
         run = Run(self, {"id": answer["id"]})
         return run.wait() if wait else run
 
-    def submit_many(self, specs: Iterable[Mapping[str, Any]]) -> list[Run]:
-        """Hand in many runs in one call: all of them, or none."""
-        runs = origin.complete(specs)
+    def submit_many(self, specs: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> list[Run]:
+        """Hand in many runs in one call: all of them, or none. They share one snapshot of their code."""
+        runs = self._complete(specs, progress)
         if not runs:
             return []
         repeatable = all(run.get("idempotency_key") for run in runs)
@@ -70,9 +85,11 @@ class Client:
         return [Run(self, {"id": number}) for number in answer["ids"]]
 
     def plan(self, **spec: Any) -> dict[str, Any]:
-        """What would run and where; nothing is stored."""
-        planned: dict[str, Any] = self.call("POST", "/plan", *origin.complete([spec]), repeatable=True)
-        return planned
+        """What would run and where, and `sent`, what would be brought along; nothing is stored, and nothing sent."""
+        staging = self._staging()
+        (complete,) = origin.complete(staging.complete([belongings.resolve(spec)]))
+        planned: dict[str, Any] = self.call("POST", "/plan", complete, repeatable=True)
+        return {**planned, "sent": staging.describe()}
 
     def run(self, id: int) -> Run:
         return Run(self, self.call("GET", f"/runs/{id}"))
@@ -141,9 +158,10 @@ class Client:
         return recipe
 
     def put_recipe(self, name: str, recipe: Mapping[str, Any], *, default: bool = False) -> dict[str, Any]:
-        """Add a recipe, or replace the one of that name."""
+        """Add a recipe, or replace the one of that name. Its code and data are as they are now."""
         query = {"default": "true"} if default else None
-        put: dict[str, Any] = self.call("PUT", f"/recipes/{quoted(name)}", dict(recipe), query=query)
+        (whole,) = self._brought([recipe], None)
+        put: dict[str, Any] = self.call("PUT", f"/recipes/{quoted(name)}", whole, query=query)
         return put
 
     def plan_request(self, recipe: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,6 +226,26 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _complete(self, specs: Iterable[Mapping[str, Any]], progress: Progress | None) -> list[dict[str, Any]]:
+        """The specs as the yard understands them; it has what they bring along."""
+        return origin.complete(self._brought([belongings.resolve(spec) for spec in specs], progress))
+
+    def _brought(self, specs: Sequence[Mapping[str, Any]], progress: Progress | None) -> list[dict[str, Any]]:
+        if not any(spec.get("code") or spec.get("data") for spec in specs):
+            return [dict(spec) for spec in specs]
+        staging = self._staging(progress)
+        complete = staging.complete(specs)
+        staging.send(self)
+        return complete
+
+    def _staging(self, progress: Progress | None = None) -> Staging:
+        from runyard.client.snapshot import Camera, Limits, unseen
+        from runyard.client.staging import Staging
+
+        given = self._finder.settings
+        limits = Limits(code=given.code_limit, code_files=given.code_files, data=given.data_limit)
+        return Staging(Camera(limits=limits, cache=find_cache() / "snapshots", progress=progress or unseen))
 
     def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         numbers = list(ids)

@@ -1,4 +1,5 @@
-"""Bring outputs to this machine: by digest, verified, whole or not at all, and never outside the target directory.
+"""Bring outputs to this machine: by digest, verified, whole or not at all, and never outside the target directory. A
+transfer that was cut goes on where it ended, also in another process.
 
 The paths come from a run, so they are not trusted: every directory on the way is opened without following symbolic
 links, and files are made relative to the opened directory, so that nothing can be swapped underneath.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import stat
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runyard import errors
+from runyard.client.patience import Patience
 
 if TYPE_CHECKING:
     from runyard.client.client import Client
@@ -23,12 +26,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int], None]
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PART = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+PARTIAL = 206
 BLOCK = 1 << 20
 
 
 def bring(client: Client, outputs: Iterable[Output], directory: Path, progress: Progress) -> list[Path]:
-    """Bring every output below `directory`; `progress` is told the bytes that are done, skipped ones too."""
+    """Bring every output below `directory`; `progress` is told the bytes that are done, those of before too."""
     brought = []
     for output in outputs:
         parts = safe_parts(output.path)
@@ -53,8 +57,9 @@ def _bring_one(client: Client, output: Output, parts: list[str], directory: Path
         if _has(folder, parts[-1], output):
             progress(output.size)
             return
-        with _replaced(folder, parts[-1], output.mode & 0o777) as file:
-            _download(client, output, file, progress)
+        with _part_of(folder, parts[-1], output) as part:
+            _Download(client, output, part.file, progress).finish()
+            part.keep(output.mode & 0o777)
 
 
 @contextlib.contextmanager
@@ -87,34 +92,119 @@ def _has(folder: int, name: str, output: Output) -> bool:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" == output.digest
 
 
-@contextlib.contextmanager
-def _replaced(folder: int, name: str, mode: int) -> Iterator[int]:
-    """A new file that takes the place of `name` when the block ends well, and vanishes otherwise."""
-    temporary = f".{name[:200]}.{os.getpid()}.part"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=folder)
-    file = os.open(temporary, NEW_FILE, 0o600, dir_fd=folder)
-    try:
-        yield file
-        os.fchmod(file, mode or 0o644)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+class _Part:
+    """A file on its way. What came of it stays where the transfer is cut, for the next one to go on with."""
+
+    def __init__(self, folder: int, name: str, digest: str) -> None:
+        self._folder, self._name = folder, name
+        self._temporary = f".{name[:180]}.{digest.removeprefix('sha256:')[:16]}.part"
+        self.file = self._open()
+
+    def keep(self, mode: int) -> None:
+        os.fchmod(self.file, mode or 0o644)
+        os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def drop(self) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
+            os.unlink(self._temporary, dir_fd=self._folder)
+
+    def _open(self) -> int:
+        file = os.open(self._temporary, PART, 0o600, dir_fd=self._folder)
+        found = os.fstat(file)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            return file
+        os.close(file)  # somebody put it there
+        self.drop()
+        return os.open(self._temporary, PART | os.O_EXCL, 0o600, dir_fd=self._folder)
+
+
+@contextlib.contextmanager
+def _part_of(folder: int, name: str, output: Output) -> Iterator[_Part]:
+    part = _Part(folder, name, output.digest)
+    try:
+        _lock(part.file, output.path)
+        yield part
+    except _Damaged as error:
+        part.drop()
+        raise errors.RunyardError(f"{output.path} arrived damaged and was not kept", "runyard doctor") from error
+    except OSError:
+        if not os.fstat(part.file).st_size:  # nothing to go on with
+            part.drop()
         raise
     finally:
-        os.close(file)
+        os.close(part.file)
 
 
-def _download(client: Client, output: Output, file: int, progress: Progress) -> None:
-    seen = hashlib.sha256()
-    with client.open("GET", f"/blobs/{output.digest}") as stream:
-        for chunk in stream:
-            seen.update(chunk)
-            _write_all(file, chunk)
-            progress(len(chunk))
-    if f"sha256:{seen.hexdigest()}" != output.digest:
-        raise errors.RunyardError(f"{output.path} arrived damaged and was not kept", "runyard doctor")
+def _lock(file: int, path: str) -> None:
+    """Two that write to one file would spoil it. File systems without locks are trusted."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise errors.Conflict(f"{path} is being fetched by another process", "wait for it") from None
+    except OSError:
+        pass
+
+
+class _Damaged(Exception):
+    """The bytes are not those of the digest."""
+
+
+class _Download:
+    def __init__(self, client: Client, output: Output, file: int, progress: Progress) -> None:
+        self._client, self._output, self._file, self._progress = client, output, file, progress
+        self._patience = Patience()
+        self._seen, self._held = hashlib.sha256(), 0
+
+    def finish(self) -> None:
+        """What came before may be damaged, as after a power cut: then it is brought once more as a whole."""
+        self._take_up()
+        resumed = self._held > 0
+        if not self._bring() and (not resumed or not self._bring_anew()):
+            raise _Damaged
+
+    def _bring_anew(self) -> bool:
+        self._begin()
+        return self._bring()
+
+    def _bring(self) -> bool:
+        """As long as anything comes, a cut is only an interruption."""
+        while self._held < self._output.size:
+            before = self._held
+            try:
+                self._receive()
+                break
+            except errors.YardUnreachable as error:
+                if self._held > before:
+                    self._patience.met()
+                self._patience.endure(error)
+        return f"sha256:{self._seen.hexdigest()}" == self._output.digest
+
+    def _receive(self) -> None:
+        asked = {"Range": f"bytes={self._held}-", "If-Range": f'"{self._output.digest}"'} if self._held else {}
+        with self._client.open("GET", f"/blobs/{self._output.digest}", headers=asked) as stream:
+            if self._held and stream.status != PARTIAL:
+                self._begin()
+            for chunk in stream:
+                _write_all(self._file, chunk)
+                self._count(chunk)
+
+    def _take_up(self) -> None:
+        """Read what came before."""
+        if os.fstat(self._file).st_size > self._output.size:
+            self._begin()
+        while chunk := os.read(self._file, BLOCK):
+            self._count(chunk)
+
+    def _begin(self) -> None:
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self._progress(-self._held)
+        self._seen, self._held = hashlib.sha256(), 0
+
+    def _count(self, chunk: bytes) -> None:
+        self._seen.update(chunk)
+        self._held += len(chunk)
+        self._progress(len(chunk))
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -6,7 +6,7 @@ these verbs, each of them one round trip however many runs it is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,12 +92,68 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cache:
+    """Where a host keeps what attempts are made from. Several agents may use one."""
+
+    path: str  # absolute
+    agent: str  # who asks
+    lane: int = 0  # of several transfers that one agent has at a time, each goes on with its own parts
+    at: tuple[int, int] = (0, 0)  # later questions of one agent have a greater number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Parcel:
-    """Bytes that are wanted on the host, at one place or at several."""
+    """Bytes for the cache."""
 
     digest: str
-    targets: tuple[str, ...]  # absolute paths
-    read: Callable[[], Iterable[bytes]] = field(repr=False)  # the bytes, piece by piece, when their turn comes
+    offset: int = 0  # where in the file they begin: what is before is there already
+    pieces: Iterable[bytes] = field(repr=False)  # fetched when their turn comes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folder:
+    """A folder to read from: a tree from the cache, or a path on the host. One of the two."""
+
+    to: str  # its name among the attempt's data
+    tree: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is to be made in an attempt's directory before it starts."""
+
+    name: str  # of the attempt in the cache: `<run>-a<N>`
+    directory: str  # absolute, and there
+    code: str | None = None  # the tree to copy
+    data: tuple[Folder, ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()  # digest, and where it goes
+
+    @property
+    def sources(self) -> set[str]:
+        """Digests by which it names what it needs."""
+        trees = {folder.tree for folder in self.data if folder.tree is not None}
+        return trees | {digest for digest, _ in self.inputs} | ({self.code} if self.code is not None else set())
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that the cache lacks."""
+
+    digest: str
+    size: int | None  # None: only the yard knows
+    held: int  # bytes of it that came already
+
+
+@dataclass(kw_only=True, slots=True)
+class Built:
+    """What came of plans. One without a problem, and with no source that something is missing of, is done."""
+
+    missing: dict[str, list[Wanted]] = field(default_factory=dict)  # by source
+    problems: dict[str, OSError] = field(default_factory=dict)  # by the plan's name
+
+    def is_done(self, plan: Plan) -> bool:
+        return plan.name not in self.problems and not plan.sources.intersection(self.missing)
 
 
 class Host(Protocol):
@@ -112,6 +168,11 @@ class Host(Protocol):
         """Run a command; after `timeout` seconds it is killed and the code is None. A missing program is code 127."""
         ...
 
+    def call(self, package: str, function: str, arguments: Mapping[str, Any]) -> Any:
+        """What `module.name` of a Python package answers that was installed at that path: arguments and answer are
+        JSON. A package that is not there is an OSError."""
+        ...
+
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
         """Make `root` and the directories below it (0700), then write the files (0600), each replaced atomically."""
         ...
@@ -120,9 +181,19 @@ class Host(Protocol):
         """Make the directory `target` with these files appear at once, unless it is there; then it is made whole."""
         ...
 
-    def deliver(self, parcels: Sequence[Parcel]) -> None:
-        """Make the files of the parcels, and the directories that they need. A file appears whole, checked and without
-        permission to write (0400). Nothing is held in memory but a piece. What reading them raises is passed on."""
+    def deliver(self, cache: Cache, parcels: Iterable[Parcel]) -> None:
+        """Put them into the cache, where each appears whole and checked. Nothing is held in memory but a piece. What
+        fetching them raises is passed on; what came until then stays, and the file goes on from there another time."""
+        ...
+
+    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
+        """Make what attempts need, as far as the cache has it; the rest is told. It may be asked again at any time."""
+        ...
+
+    def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
+        """Remove from the cache what was used least recently, until it has no more than `limit` bytes; never what an
+        attempt needs. `living` names all attempts that this agent has: what was made for others of its own, below the
+        directory `runs`, is removed as well. Returns how many bytes are left."""
         ...
 
     def fetch(self, path: str) -> bytes:
@@ -131,6 +202,11 @@ class Host(Protocol):
 
     def fetch_many(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes of those small files that can be read."""
+        ...
+
+    def room(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Bytes that are free for us on the disk of each path, and all of its bytes; of a path that is not there yet,
+        those of the directory in which it will be."""
         ...
 
     def filled(self, directories: Sequence[str]) -> set[str]:

@@ -32,46 +32,102 @@ class NoAnswer(Exception):
         self.begun = begun  # the far side had begun to answer
 
 
-def question(request: Mapping[str, Any], payload: Sequence[bytes] = ()) -> bytes:
-    """All that is sent: the far side's program, what it is to do, and the bytes that belong to it."""
+def question(request: Mapping[str, Any], payload: Sequence[bytes] = (), *, first: bool = True) -> bytes:
+    """All that is sent: the far side's program if this is the first that it is asked, what it is to do, and the bytes
+    that belong to it."""
     asked = json.dumps(request).encode()
-    return b"".join([far.program(), b"%d\n" % len(asked), asked, *payload])
+    return b"".join([far.program() if first else b"", b"%d\n" % len(asked), asked, *payload])
+
+
+class Channel:
+    """A program that leads to the far side, and its pipes. It serves one conversation, or several in turn."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = command
+        self.is_new = True
+
+    def open(self) -> None:
+        """Raises OSError."""
+        self.is_new = False
+        # Not a pipe: a connection that is kept in the background may hold it open.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (it is open as long as the channel)
+        try:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError:
+            self._errors.close()
+            raise
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        os.set_blocking(self.stdin.fileno(), False)
+
+    @property
+    def code(self) -> int | None:
+        return self._process.returncode
+
+    def is_idle(self) -> bool:
+        """It lives, and says nothing that nobody asked for."""
+        waiting = select.poll()
+        waiting.register(self.stdout, select.POLLIN)
+        return self._process.poll() is None and not waiting.poll(0)
+
+    def said(self) -> bytes:
+        """On its standard error."""
+        self._errors.seek(0)
+        return self._errors.read(READ)
+
+    def forget(self) -> None:
+        """What it said until now has nothing to do with the next conversation."""
+        self._errors.seek(0)
+        self._errors.truncate()
+
+    def end(self, patience: float) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def close(self, patience: float = 0.0) -> None:
+        for pipe in (self.stdin, self.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        self.end(patience)
+        self._errors.close()
 
 
 class Conversation:
     """Use it as a context; `frames` gives what the far side says, and raises NoAnswer or the far side's OSError."""
 
-    def __init__(self, command: Sequence[str], asked: bytes, patience: float, more: Iterable[bytes] = ()) -> None:
+    def __init__(
+        self, channel: Channel, asked: bytes, patience: float, more: Iterable[bytes] = (), *, keep: bool = False
+    ) -> None:
         """`patience`: seconds without any progress, in either direction, after which it is given up. `more` is sent
-        after what is asked, each piece fetched when its turn comes; none of them is empty."""
-        self._command, self._unsent, self._patience = command, memoryview(asked), patience
-        self._more = iter(more)
+        after what is asked, each piece fetched when its turn comes; none of them is empty. `keep`: the channel stays
+        open, should it end well."""
+        self._channel, self._unsent, self._patience = channel, memoryview(asked), patience
+        self._more, self._keep = iter(more), keep
         self._received = bytearray()
-        self._begun = self.whole = self._source_fails = False
+        self._begun = self.whole = self.well = self._source_fails = False
 
     def __enter__(self) -> Conversation:
-        # Not a pipe: a connection that is kept in the background may hold it open.
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
-        try:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            self._errors.close()
-            text = f"{self._command[0]} cannot be started here: {error.strerror}"
-            raise NoAnswer(text, code=None, said="", begun=False) from None
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdin.fileno(), False)
+        if self._channel.is_new:
+            try:
+                self._channel.open()
+            except OSError as error:
+                text = f"{self._channel.command[0]} cannot be started here: {error.strerror}"
+                raise NoAnswer(text, code=None, said="", begun=False) from None
+        self._stdin, self._stdout = self._channel.stdin, self._channel.stdout
         return self
 
     def __exit__(self, *error: object) -> None:
-        for pipe in (self._stdin, self._stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()
-        self._end(GOODBYE_S if self.whole or self._source_fails else 0.0)
-        self._errors.close()
+        if self._keep and self.well:
+            self._channel.forget()
+        else:
+            self._channel.close(GOODBYE_S if self.whole or self._source_fails else 0.0)
 
     def frames(self) -> Iterator[Frame]:
         self._skip_greetings()
@@ -80,6 +136,7 @@ class Conversation:
             payload = self._take(size)
             self.whole = kind in (desk.END, desk.PROBLEM)
             if kind == desk.END:
+                self.well = not self._unsent and not self._received
                 return
             if kind == desk.PROBLEM:
                 raise OSError(*json.loads(payload))
@@ -120,7 +177,7 @@ class Conversation:
             poll.register(self._stdin, select.POLLOUT)
         ready = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
         if not ready:
-            self._end(0.0)
+            self._channel.end(0.0)
             raise self._no_answer(f"no answer within {self._patience:g} seconds", None)
         return self._stdout.fileno() in ready
 
@@ -143,19 +200,10 @@ class Conversation:
         return piece
 
     def _cut(self) -> NoAnswer:
-        self._end(GOODBYE_S)
+        self._channel.end(GOODBYE_S)
         text = "the answer ended in the middle" if self._begun else "it did not answer"
-        return self._no_answer(text, self._process.returncode)
+        return self._no_answer(text, self._channel.code)
 
     def _no_answer(self, text: str, code: int | None) -> NoAnswer:
-        self._errors.seek(0)
-        said = self._errors.read(READ) or (b"" if self._begun else bytes(self._received))
+        said = self._channel.said() or (b"" if self._begun else bytes(self._received))
         return NoAnswer(text, code=code, said=said.decode(errors="replace"), begun=self._begun)
-
-    def _end(self, patience: float) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience)
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()

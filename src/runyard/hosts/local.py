@@ -1,4 +1,4 @@
-"""This machine as a host, and what it has: cpus and memory we may use, its file systems, a scheduler that answers."""
+"""This machine as a host, and the scheduler that answers here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runyard.hosts import scan
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Output, Parcel, Result, Search, Seen, Source
-from runyard.hosts.far import commands, inputs, outputs, scanning
+from runyard.hosts import scan, staging
+from runyard.hosts.base import (
+    CHUNK,
+    SCAN_BYTES,
+    Built,
+    Cache,
+    Host,
+    Known,
+    Listing,
+    Output,
+    Parcel,
+    Plan,
+    Result,
+    Search,
+    Seen,
+    Source,
+)
+from runyard.hosts.far import building, commands, outputs, packages, scanning, upkeep
 from runyard.hosts.far import files as far_files
+from runyard.hosts.far.stock import Stock
 
 SCHEDULERS = {"slurm": ["sinfo", "--noheader"], "gridengine": ["qhost"]}
 SCHEDULER_PATIENCE_S = 3.0
@@ -26,6 +42,9 @@ class LocalHost:
         code, stdout, stderr = commands.run([os.fsencode(word) for word in argv], input, timeout)
         return Result(code=code, stdout=stdout, stderr=stderr)
 
+    def call(self, package: str, function: str, arguments: Mapping[str, Any]) -> Any:
+        return packages.call(os.fsencode(package), function, dict(arguments))
+
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
         named = ((os.fsencode(name), data) for name, data in files.items())
         far_files.put(os.fsencode(root), named, map(os.fsencode, directories))
@@ -33,9 +52,17 @@ class LocalHost:
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         far_files.install(os.fsencode(target), {os.fsencode(name): data for name, data in files.items()})
 
-    def deliver(self, parcels: Sequence[Parcel]) -> None:
+    def deliver(self, cache: Cache, parcels: Iterable[Parcel]) -> None:
         for parcel in parcels:
-            inputs.receive([os.fsencode(target) for target in parcel.targets], parcel.digest, parcel.read())
+            _stock(cache).receive(parcel.digest, parcel.offset, parcel.pieces, _nobody_waits)
+
+    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
+        found = building.build(_stock(cache), list(cache.at), staging.question(plans), _nobody_waits)
+        return staging.answer(plans, found)
+
+    def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
+        alive = None if living is None else list(living)
+        return upkeep.tidy(_stock(cache), os.fsencode(runs), list(cache.at), alive, limit, _nobody_waits)
 
     def fetch(self, path: str) -> bytes:
         return far_files.fetch(os.fsencode(path))
@@ -47,6 +74,9 @@ class LocalHost:
                 found[path] = self.fetch(path)
         return found
 
+    def room(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
+        return {path: far_files.room(os.fsencode(path)) for path in paths}
+
     def filled(self, directories: Sequence[str]) -> set[str]:
         return {directory for directory in directories if far_files.has_entries(os.fsencode(directory))}
 
@@ -55,11 +85,19 @@ class LocalHost:
         return [scan.answer(told, pieces) for told, pieces in found]
 
     def find(self, searches: Sequence[Search]) -> list[Listing]:
-        return [listing(outputs.find(dataclasses.asdict(search), lambda: None)) for search in searches]
+        return [listing(outputs.find(dataclasses.asdict(search), _nobody_waits)) for search in searches]
 
     @contextlib.contextmanager
     def borrow(self, sources: Sequence[Source]) -> Iterator[dict[str, Path]]:
         yield {source.digest: Path(source.path) for source in sources}
+
+
+def _stock(cache: Cache) -> Stock:
+    return Stock(os.fsencode(cache.path), cache.agent, cache.lane)
+
+
+def _nobody_waits() -> None:
+    """For a sign that the work goes on."""
 
 
 def listing(found: Iterable[dict[str, Any]]) -> Listing:
@@ -80,60 +118,6 @@ def make_directory(path: str) -> None:
 def write_file(path: str, data: bytes, *, durable: bool = False) -> None:
     """Replace a file as a whole: a reader finds the old one or the new one, never a part. `durable`: on disk, too."""
     far_files.write(os.fsencode(path), data, durable)
-
-
-def usable_cpus(root: Path = Path("/")) -> int:
-    """What the affinity mask and the cgroup's quota leave us, at least one."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quotas = [quota for directory in _cgroups(root, "cpu") if (quota := _cpu_quota(directory)) is not None]
-    return max(1, min([count, *(int(quota) for quota in quotas)]))
-
-
-def usable_memory(root: Path = Path("/")) -> int:
-    """Bytes: the machine's, or the smallest limit of the cgroups we are in."""
-    limits = [limit for directory in _cgroups(root, "memory") if (limit := _memory_limit(directory)) is not None]
-    return min([_machine_memory(), *limits])
-
-
-def _machine_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _cgroups(root: Path, controller: str) -> Iterator[Path]:
-    """The directories of our cgroup and of its parents, where a limit of this kind may be written."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        number, controllers, inside = line.split(":", 2)
-        if number != "0" and controller not in controllers.split(","):
-            continue
-        mount = root / "sys/fs/cgroup" / ("" if number == "0" else controllers)
-        place = Path(os.path.normpath(f"{mount}/{inside}"))
-        while place.is_relative_to(mount):
-            yield place
-            place = place.parent
-
-
-def _cpu_quota(cgroup: Path) -> float | None:
-    words = (_text(cgroup / "cpu.max") or _text(cgroup / "cpu.cfs_quota_us")).split()
-    if not words or words[0] in ("max", "-1"):
-        return None
-    period = words[1] if len(words) > 1 else _text(cgroup / "cpu.cfs_period_us") or "100000"
-    return int(words[0]) / int(period)
-
-
-def _memory_limit(cgroup: Path) -> int | None:
-    text = _text(cgroup / "memory.max") or _text(cgroup / "memory.limit_in_bytes")
-    return int(text) if text.isdigit() else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
 
 
 def detect_scheduler(host: Host | None = None) -> str | None:

@@ -11,38 +11,48 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runyard.hosts import far, scan, trouble
+from runyard.hosts import far, scan, staging, trouble
 from runyard.hosts.base import (
     CHUNK,
     SCAN_BYTES,
+    Built,
+    Cache,
     Host,
     Known,
     Listing,
     Parcel,
+    Plan,
     Result,
     Search,
     Seen,
     Source,
     Unreachable,
 )
-from runyard.hosts.conversation import Conversation, Frame, NoAnswer, question
+from runyard.hosts.conversation import Channel, Conversation, Frame, NoAnswer, question
 from runyard.hosts.far import desk
+from runyard.hosts.lines import Lines
 from runyard.hosts.local import listing
 from runyard.hosts.logins import Login, Logins
 from runyard.hosts.spool import Spool
 
 PATIENCE_S = 30.0  # without any sign that the work goes on
+PAUSE_S, BUSY_PAUSE_S = 0.2, 2.0  # between two scans; without a line, each starts an interpreter over there
+LINES = 2  # that wait for the next request; while more are needed at once, there are more
 TRANSFER_S = 15.0  # beyond a command's own time-out, which is enforced over there
 
 
 class SshHost:
-    pause = 2.0  # a scan starts an interpreter on a machine that many people share
     copies = True
 
     def __init__(
-        self, logins: Sequence[str], spool: Path, *, python: str = "python3", config: str | None = None
-    ) -> None:
-        """`spool`: a directory on this machine for files on their way; `config`: instead of ~/.ssh/config."""
+        self, logins: Sequence[str], spool: Path, *, python: str = "python3", config: str | None = None,
+        standing: bool = False,
+    ) -> None:  # fmt: skip
+        """`spool`: a directory on this machine for files on their way; `config`: instead of ~/.ssh/config; `standing`:
+        a process of ours may stay over there between two requests, which a login node is not the place for."""
+        self.pause = PAUSE_S if standing else BUSY_PAUSE_S
+        self.trouble = ""  # why the last request had no answer
+        self._lines = Lines(LINES if standing else 0)
         self._logins = Logins(logins, os.path.expanduser(config) if config else None)
         self._spool = Spool(spool)
         self._python = python
@@ -56,16 +66,33 @@ class SshHost:
             return Result(code=None, stderr=str(error).encode())
         return Result(code=json.loads(code[1]), stdout=stdout[1], stderr=stderr[1])
 
+    def call(self, package: str, function: str, arguments: Mapping[str, Any]) -> Any:
+        asked = {"do": "call", "package": package, "function": function, "arguments": dict(arguments)}
+        [(_, answer)] = self._ask(asked)
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Keep no line open any more. It can still be used."""
+        self._lines.close()
+
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
         self._ask({"do": "put", "root": root, "directories": list(directories), **_sizes(files)}, files.values())
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         self._ask({"do": "install", "target": target, **_sizes(files)}, files.values())
 
-    def deliver(self, parcels: Sequence[Parcel]) -> None:
-        told = [{"targets": list(parcel.targets), "digest": parcel.digest} for parcel in parcels]
-        with self._answering({"do": "deliver", "parcels": told}, more=_pieces(parcels)) as frames:
+    def deliver(self, cache: Cache, parcels: Iterable[Parcel]) -> None:
+        with self._answering({"do": "deliver", **_cached(cache)}, more=staging.stream(parcels)) as frames:
             list(frames)
+
+    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
+        asked = {"do": "build", **_cached(cache), "plans": staging.question(plans)}
+        return staging.answer(plans, (told for told, _ in documents(self._ask(asked))))
+
+    def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
+        alive = None if living is None else list(living)
+        [(_, left)] = self._ask({"do": "tidy", **_cached(cache), "limit": limit, "runs": runs, "living": alive})
+        return int(json.loads(left))
 
     def fetch(self, path: str) -> bytes:
         (_, problem), *data = self._ask({"do": "fetch", "paths": [path]})
@@ -78,6 +105,10 @@ class SshHost:
             return {}
         answers = documents(self._ask({"do": "fetch", "paths": list(paths)}))
         return {path: data[0] for path, (_, data) in zip(paths, answers, strict=True) if data}
+
+    def room(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
+        [(_, found)] = self._ask({"do": "room", "paths": list(paths)})
+        return {path: (free, total) for path, (free, total) in zip(paths, json.loads(found), strict=True)}
 
     def filled(self, directories: Sequence[str]) -> set[str]:
         if not directories:
@@ -126,16 +157,32 @@ class SshHost:
         more: Iterable[bytes] = (),
     ) -> Iterator[Iterator[Frame]]:  # fmt: skip
         """Raises Unreachable without an answer, and the far side's OSError."""
-        login = self._logins.choose()
-        spoken = Conversation(login.command(self.command_line), question(request, list(payload)), patience, more)
+        try:
+            login = self._logins.choose()
+            with self._spoken(login, request, payload, patience, more) as spoken:
+                yield spoken.frames()
+        except Unreachable as error:
+            self.trouble = str(error)
+            raise
+
+    @contextlib.contextmanager
+    def _spoken(
+        self, login: Login, request: Mapping[str, Any], payload: Iterable[bytes], patience: float, more: Iterable[bytes]
+    ) -> Iterator[Conversation]:
+        channel = self._lines.take(login.name) or Channel(login.command(self.command_line))
+        asked = question(request, list(payload), first=channel.is_new)
+        spoken = Conversation(channel, asked, patience, more, keep=self._lines.most > 0)
         try:
             with spoken:
-                yield spoken.frames()
+                yield spoken
         except NoAnswer as failure:
             raise Unreachable(self._reason(login, failure)) from failure
         finally:
             if spoken.whole:
+                self.trouble = ""
                 self._logins.answered(login)
+        if spoken.well and self._lines.most:
+            self._lines.give(login.name, channel)
 
     def _reason(self, login: Login, failure: NoAnswer) -> str:
         if failure.code is None:
@@ -169,11 +216,8 @@ def documents(frames: Iterable[Frame]) -> Iterator[tuple[Any, list[bytes]]]:
         yield document, data
 
 
-def _pieces(parcels: Iterable[Parcel]) -> Iterator[bytes]:
-    for parcel in parcels:
-        for piece in filter(None, parcel.read()):
-            yield desk.PIECE.pack(len(piece)) + piece
-        yield desk.PIECE.pack(0)
+def _cached(cache: Cache) -> dict[str, Any]:
+    return {"cache": cache.path, "agent": cache.agent, "lane": cache.lane, "at": list(cache.at)}
 
 
 def _sizes(files: Mapping[str, bytes]) -> dict[str, Any]:

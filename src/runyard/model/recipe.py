@@ -18,8 +18,8 @@ from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
 
 RUN_FIELDS = (
-    "command", "name", "project", "env", "cwd", "resources", "inputs", "outputs", "split_output", "site", "options",
-    "priority", "retry", "stop", "checkpoint", "tags",
+    "command", "name", "project", "env", "cwd", "code", "data", "python_env", "resources", "inputs", "outputs",
+    "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry", "stop", "checkpoint", "tags",
 )  # fmt: skip
 OWN_FIELDS = ("description", "schema", "bounds", "resources_from", "options_from", "callers", "reply")
 COUNTED = ("nodes", "cpus", "gpus")
@@ -172,10 +172,7 @@ def _amount(resource: str, wanted: Wanted, params: Mapping[str, Any]) -> int | N
 
 def _given(param: str, params: Mapping[str, Any]) -> Any:
     """What a request says; None where it says nothing."""
-    try:
-        value = template.look_up(param, params)
-    except errors.InvalidInput:
-        return None
+    value = template.find(param, params)
     return None if value == "" else value
 
 

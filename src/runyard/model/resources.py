@@ -35,7 +35,7 @@ class Resources:
         return cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
 
     def describe(self) -> str:
         parts = [f"{self.nodes} nodes"] if self.nodes > 1 else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from runyard.model.nodes import EVERYBODY, Limits
+
 
 class Role(enum.StrEnum):
     ADMIN = "admin"  # everything
@@ -24,6 +26,7 @@ class Caller:
     name: str
     role: Role
     site: str | None = None  # of an agent
+    limits: Limits = EVERYBODY  # of an agent: whose runs it may take
     recipes: tuple[str, ...] = ()  # of a caller
     any_recipe: bool = False  # every recipe that has no list of callers
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, spec
+from runyard.model import cache_limit, disk_reserve, fields, nodes, spec, units
 
+SSH = "ssh"  # the kind whose logins are nodes, each with slots of its own
 YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or agents that dial in
 
 
@@ -17,10 +18,10 @@ YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or a
 class SiteSpec:
     """Build it with `parse`, which checks everything that came from outside."""
 
-    kind: str = "local"  # the backend: local, slurm, gridengine
+    kind: str = "local"  # the backend: local, slurm, gridengine, ssh
     dir: str | None = None  # a directory that the compute nodes see; None: in the home of whoever serves the site
-    ssh: tuple[str, ...] = ()  # login nodes, tried in order; none: commands run where the agent runs
-    options: dict[str, str] = field(default_factory=dict)  # for the scheduler: account, partition, queue, …
+    ssh: tuple[str, ...] = ()  # login nodes, tried in order, or nodes; none: commands run where the agent runs
+    options: dict[str, str] = field(default_factory=dict)  # for the scheduler: account, partition, queue, …; for nodes
     setup: tuple[str, ...] = ()  # shell lines that run on the compute node before each command
     env: dict[str, str] = field(default_factory=dict)  # defaults; a run's own variables win
     python: str | None = None  # interpreter for runners on the compute nodes
@@ -29,7 +30,24 @@ class SiteSpec:
     @classmethod
     def parse(cls, value: object) -> SiteSpec:
         given = fields.mapping(value, "site", _PARSERS)
-        return cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
+        made = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
+        cache_limit.parse(made.options.get("cache_limit", ""))
+        if made.kind == SSH:
+            _check_nodes(made)
+        return made
+
+    def nodes(self) -> dict[str, str]:
+        """Of the kind `ssh`: the login of each node, by the node's name."""
+        return {node_name(login): login for login in self.ssh} if self.kind == SSH else {}
+
+    def node_option(self, node: str, name: str) -> str:
+        """What is said of this node, or else of all of them; empty when nothing is."""
+        return self.options.get(f"{node}.{name}", self.options.get(name, ""))
+
+    def labels_of(self, node: str) -> tuple[str, ...]:
+        """Of the kind `ssh`."""
+        said = self.node_option(node, "labels")
+        return nodes.parse_labels(said.split(","), "labels") if said else ()
 
     def to_json(self) -> dict[str, Any]:
         shown = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
@@ -60,6 +78,54 @@ def _logins(value: object) -> tuple[str, ...]:
             raise errors.InvalidInput(f"ssh: {login!r} is not a login", "write it like user@login.example.org")
     return tuple(logins)
 
+
+def node_name(login: str) -> str:
+    """`hoff` of `ada@hoff` and of `ssh://ada@hoff:2222`."""
+    return nodes.parse_name(login.removeprefix("ssh://").rpartition("@")[2].partition(":")[0], "ssh")
+
+
+def _check_nodes(site: SiteSpec) -> None:
+    names = [node_name(login) for login in site.ssh]
+    if not names:
+        raise errors.InvalidInput("a site of kind 'ssh' has nodes", "name each of them with --ssh LOGIN")
+    if site.dir is None:
+        raise errors.InvalidInput("a site of kind 'ssh' needs a directory on its nodes", "name one with --dir DIR")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        fix = "give each a name of its own in ~/.ssh/config (Host), and use those names"
+        raise errors.InvalidInput(f"ssh: two nodes are called {twice!r}", fix)
+    for option, text in site.options.items():
+        _check_node_option(option, text, names)
+
+
+def _check_node_option(option: str, text: str, names: list[str]) -> None:
+    node, _, name = option.rpartition(".")
+    where = f"options.{option}"
+    if node and node not in names:
+        raise errors.InvalidInput(f"{where}: there is no node {node!r}", fields.nearest(node, names))
+    if name not in NODE_OPTIONS:
+        raise errors.InvalidInput(f"{where}: there is no such option", fields.nearest(name, list(NODE_OPTIONS)))
+    NODE_OPTIONS[name](text, where)
+
+
+def _count(text: str, where: str) -> int:
+    if not text.isdigit():
+        raise errors.InvalidInput(f"{where}: {text!r} is not a number", "write it like 8")
+    return int(text)
+
+
+# What may be said of the nodes of a site, or of one of them as `node.name`.
+NODE_OPTIONS: dict[str, Callable[[str, str], Any]] = {
+    "cpus": _count,
+    "memory": units.parse_size,
+    "gpus": _count,
+    "python": lambda text, where: fields.text(text, where, 4096),
+    "ssh_config": lambda text, where: fields.text(text, where, 4096),
+    "cache_limit": lambda text, _: cache_limit.parse(text),
+    "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
+    "scratch": lambda text, where: fields.text(text, where, 4096),
+    "disk_reserve": lambda text, _: disk_reserve.parse(text),
+}
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "kind": lambda value: spec.name_text(value, "kind"),

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, globs, input_file, output_file, template, units
+from runyard.model import fields, globs, input_file, nodes, output_file, staged, template, units
 from runyard.model.array import Array
 from runyard.model.input_file import InputFile
+from runyard.model.nodes import NodeChoice
+from runyard.model.python_env import PythonEnv
 from runyard.model.resources import Resources
+from runyard.model.staged import Code, Data
 from runyard.model.states import FAILURES, Reason
 
 LONGEST_TEXT = 1 << 20  # bytes of one argument or value; Linux allows 128 KiB for one argument of execve
@@ -106,7 +109,10 @@ class RunSpec:
     name: str = ""
     params: dict[str, Any] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
-    cwd: str | None = None  # None: a fresh directory of the attempt
+    cwd: str | None = None  # None: the staged code, or a fresh directory of the attempt
+    code: Code | None = None  # the snapshot that it runs in
+    data: tuple[Data, ...] = ()  # folders that it finds below $RUNYARD_DATA
+    python_env: PythonEnv = field(default_factory=PythonEnv)
     seed: int | None = None
     resources: Resources = field(default_factory=Resources)
     inputs: tuple[InputFile, ...] = ()  # brought into $RUNYARD_INPUTS before it starts
@@ -116,6 +122,9 @@ class RunSpec:
     stderr: str | None = None  # the same for standard error; None: with standard output
     open_mode: str = output_file.TRUNCATE
     site: str | None = None  # None: any site that fits
+    node: tuple[str, ...] = ()  # of the site: any of these; see NodeChoice
+    exclude: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     options: dict[str, str] = field(default_factory=dict)  # for the site's scheduler
     priority: int = 0  # higher goes first
     after: tuple[int, ...] = ()  # runs that must have succeeded
@@ -139,6 +148,10 @@ class RunSpec:
         spec = cls(**{name: parsers[name](item) for name, item in given.items() if item is not None})
         spec.argv()
         return spec._with_streams_apart()
+
+    @property
+    def choice(self) -> NodeChoice:
+        return NodeChoice(node=self.node, exclude=self.exclude, labels=self.labels)
 
     def argv(self) -> list[str]:
         """The words to execute, parameters filled in; raises when a `{name}` has no parameter."""
@@ -267,6 +280,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "params": params_mapping,
     "env": env_mapping,
     "cwd": _cwd,
+    "code": Code.parse,
+    "data": staged.parse_data,
+    "python_env": PythonEnv.parse,
     "seed": _seed,
     "resources": Resources.parse,
     "inputs": input_file.parse,
@@ -276,6 +292,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "stderr": lambda value: output_file.parse(value, "stderr"),
     "open_mode": lambda value: fields.one_of(value, "open_mode", OPEN_MODES),
     "site": lambda value: name_text(value, "site"),
+    "node": lambda value: nodes.parse_names(value, "node"),
+    "exclude": lambda value: nodes.parse_names(value, "exclude"),
+    "labels": lambda value: nodes.parse_labels(value, "labels"),
     "priority": lambda value: fields.integer(value, "priority", -1000, 1000),
     "after": lambda value: _runs(value, "after"),
     "after_any": lambda value: _runs(value, "after_any"),

@@ -11,6 +11,7 @@ from typing import Any
 from runyard import errors
 from runyard.model import fields
 
+_MISSING = object()
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
@@ -63,12 +64,20 @@ def show_value(value: object) -> str:
 
 def look_up(name: str, params: Mapping[str, Any]) -> Any:
     """A parameter by its name, or by its path with dots; raises when there is none."""
+    value = find(name, params, _MISSING)
+    if value is _MISSING:
+        raise errors.InvalidInput(f"command: no parameter {name!r}", _offer(name, params))
+    return value
+
+
+def find(name: str, params: Mapping[str, Any], otherwise: Any = None) -> Any:
+    """As `look_up`, for parameters that need not be there: what is most like the name takes long to say."""
     if name in params:
         return params[name]
-    value: object = params
+    value: Any = params
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            raise errors.InvalidInput(f"command: no parameter {name!r}", _offer(name, params))
+            return otherwise
         value = value[part]
     return value
 

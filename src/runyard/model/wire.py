@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.resources import Capacity, Resources
 from runyard.model.states import AttemptState
 
@@ -40,13 +41,37 @@ class Hello:
     version: str
     total: Capacity
     lease: int = 0  # seconds it may be silent, where that is more than the yard's own lease: cron comes once a minute
+    labels: tuple[str, ...] = ()  # of the node
+    limits: Limits = EVERYBODY  # whose runs it takes
 
     def to_json(self) -> dict[str, Any]:
-        return {**_shallow(self), "total": self.total.to_json()}
+        told = {"total": self.total.to_json(), "labels": list(self.labels), "limits": self.limits.to_json()}
+        return {**_shallow(self), **told}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Hello:
-        return cls(**{**value, "total": Capacity.from_json(value["total"])})
+        read = {
+            "total": Capacity.from_json(value["total"]),
+            "labels": tuple(value.get("labels", ())),
+            "limits": Limits.from_json(value.get("limits", {})),
+        }
+        return cls(**{**value, **read})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disk:
+    """How much room there is where runs are written: of several such places the one that is nearest to being full."""
+
+    path: str
+    free: int  # bytes
+    kept: int  # with less than this, nothing new is started
+
+    @property
+    def is_full(self) -> bool:
+        return self.free < self.kept
+
+    def to_json(self) -> dict[str, Any]:
+        return _shallow(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +118,7 @@ class Report:
     record: dict[str, Any] | None = None  # the exit record (status.json) of an attempt that left one
     gone: str | None = None  # without a record: how we know that nothing of it runs any more
     outputs: list[dict[str, Any]] = field(default_factory=list)  # [{path, size, digest, mode}]
+    brought: int | None = None  # of one that goes on: the wish for outputs that these answer
 
     def to_json(self) -> dict[str, Any]:
         shown = {name: value for name, value in _shallow(self).items() if value not in (None, [])}
@@ -115,15 +141,19 @@ class SyncRequest:
     ahead: int = 0  # how many more to take beyond the free slots, to start the moment one is free
     room: int | None = None  # the most attempts to take at once; None: as many as the slots allow
     reports: list[Report] = field(default_factory=list)
+    disk: Disk | None = None  # None: not known
+    away: str = ""  # why the agent's node does not answer, while it does not
 
     def to_json(self) -> dict[str, Any]:
         reports = [report.to_json() for report in self.reports]
-        return {**_shallow(self), "free": self.free.to_json(), "reports": reports}
+        disk = self.disk.to_json() if self.disk else None
+        return {**_shallow(self), "free": self.free.to_json(), "reports": reports, "disk": disk}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SyncRequest:
         reports = [Report.from_json(report) for report in value.get("reports", ())]
-        return cls(**{**value, "free": Capacity.from_json(value["free"]), "reports": reports})
+        disk = Disk(**value["disk"]) if value.get("disk") else None
+        return cls(**{**value, "free": Capacity.from_json(value["free"]), "reports": reports, "disk": disk})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,10 +172,26 @@ class StopOrder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OutputWish:
+    """Somebody wants to see what an attempt has left so far. It is repeated on every sync until it is met."""
+
+    key: AttemptKey
+    number: int  # the newest wish, counted from 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": str(self.key), "number": self.number}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> OutputWish:
+        return cls(key=AttemptKey.from_text(value["key"]), number=value["number"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SyncResponse:
     claims: list[Claim] = field(default_factory=list)
     stops: list[StopOrder] = field(default_factory=list)
     settled: list[AttemptKey] = field(default_factory=list)  # reports of endings that are committed
+    wanted: list[OutputWish] = field(default_factory=list)
     more: bool = False  # runs are waiting that would fit: sync again when slots are free
 
     def to_json(self) -> dict[str, Any]:
@@ -153,6 +199,7 @@ class SyncResponse:
             "claims": [claim.to_json() for claim in self.claims],
             "stops": [stop.to_json() for stop in self.stops],
             "settled": [str(key) for key in self.settled],
+            "wanted": [wish.to_json() for wish in self.wanted],
             "more": self.more,
         }
 
@@ -162,6 +209,7 @@ class SyncResponse:
             claims=[Claim.from_json(claim) for claim in value["claims"]],
             stops=[StopOrder.from_json(stop) for stop in value["stops"]],
             settled=[AttemptKey.from_text(key) for key in value["settled"]],
+            wanted=[OutputWish.from_json(wish) for wish in value.get("wanted", ())],
             more=value["more"],
         )
 

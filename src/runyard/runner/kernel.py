@@ -47,6 +47,18 @@ def forget_signals() -> None:
         pass
 
 
+def open_process(pid: int) -> Optional[int]:
+    """A descriptor of it, which stands for this process whoever gets its number next; None where Python has none."""
+    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+
+def send_signal(pid: int, descriptor: Optional[int], number: int) -> None:
+    if descriptor is None:
+        os.kill(pid, number)
+    else:
+        signal.pidfd_send_signal(descriptor, number)
+
+
 @functools.lru_cache(maxsize=None)
 def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:

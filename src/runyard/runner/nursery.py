@@ -10,7 +10,7 @@ import socket
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
-from . import kernel, process, records, runner, tree
+from . import kernel, process, records, runner, scratch, tree
 
 _DONE = b"done"
 
@@ -144,8 +144,15 @@ class Nursery:
 
 def serve(line: socket.socket, directory: bytes) -> int:
     """One run after the other, as long as they leave no trace and the zygote has more."""
+    try:
+        return _serve(line, directory)
+    finally:
+        scratch.let_go()
+
+
+def _serve(line: socket.socket, directory: bytes) -> int:
     while directory:
-        outcome = runner.run(directory)
+        outcome = runner.run(directory, may_stay=True)
         if not outcome.is_recorded or not outcome.is_clean:
             return 0 if outcome.is_recorded else 1
         try:

@@ -47,7 +47,7 @@ def line(document: Any) -> bytes:
     return (_encode(document) + "\n").encode("ascii")
 
 
-def write(path: str, document: Dict[str, Any]) -> None:
+def write(path: Path, document: Dict[str, Any]) -> None:
     """Replaces the file. On a full disk it writes over the old one: its block is there, and half a file is unknown.
 
     The document then says so in `disk_full`.
@@ -86,8 +86,8 @@ def append(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _replace(path: str, data: bytes) -> None:
-    draft = path + ".tmp"
+def _replace(path: Path, data: bytes) -> None:
+    draft = path + b".tmp" if isinstance(path, bytes) else path + ".tmp"
     try:
         _write_file(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, data)
     except OSError:
@@ -96,12 +96,12 @@ def _replace(path: str, data: bytes) -> None:
     os.rename(draft, path)
 
 
-def _write_over(path: str, data: bytes) -> None:
+def _write_over(path: Path, data: bytes) -> None:
     _write_file(path, os.O_WRONLY, data)
     os.truncate(path, len(data))
 
 
-def _write_file(path: str, flags: int, data: bytes) -> None:
+def _write_file(path: Path, flags: int, data: bytes) -> None:
     descriptor = os.open(path, flags, 0o666)
     try:
         append(descriptor, data)
@@ -116,7 +116,7 @@ def _is_removed(directory: str) -> bool:
         return error.errno in (errno.ENOENT, errno.ESTALE)
 
 
-def _remove(path: str) -> None:
+def _remove(path: Path) -> None:
     try:
         os.unlink(path)
     except OSError:

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from . import attempt, kernel, memory, output, records, spec, tree
+from . import attempt, kernel, memory, output, records, scratch, spec, tree
 
 _PATIENCE_S = 900.0  # for the exit record, on a disk that is full
 
@@ -15,16 +15,23 @@ class Outcome(NamedTuple):
 
 
 def main(directory: bytes) -> int:
-    return 0 if run(directory).is_recorded else 1
+    return 0 if run(directory, may_stay=False).is_recorded else 1
 
 
-def run(directory: bytes) -> Outcome:
+def run(directory: bytes, may_stay: bool) -> Outcome:
+    """`may_stay`: this process may take another attempt afterwards. One that is here for this alone first removes what
+    others left on this node when they died; for those that stay, an agent does."""
     os.chdir(directory)
     if not claim():
         return Outcome(is_recorded=True, is_clean=True)
     kernel.adopt_orphans()
-    record, is_clean = live()
-    return Outcome(records.write_patiently(attempt.STATUS, record, _PATIENCE_S), is_clean)
+    own = tree.look(os.getpid())
+    assert own is not None
+    record, is_clean, place = live(own, not may_stay)
+    is_recorded = records.write_patiently(attempt.STATUS, record, _PATIENCE_S)
+    if place is not None:
+        (scratch.leave if may_stay and is_clean else scratch.remove)(place)
+    return Outcome(is_recorded, is_clean)
 
 
 def claim() -> bool:
@@ -39,27 +46,26 @@ def claim() -> bool:
         return False
 
 
-def live() -> Tuple[Dict[str, Any], bool]:
-    """Returns the exit record, and whether this process is as it was before."""
-    judge = None
+def live(own: tree.Process, tidies: bool) -> Tuple[Dict[str, Any], bool, Optional[bytes]]:
+    """Returns the exit record, whether this process is as it was before, and the scratch directory to remove."""
+    judge, place = None, None
     try:
         wanted = spec.load()
         judge = memory.appoint(wanted)
-        introduce(judge.cgroup if judge is not None else None)
+        place = scratch.prepare(wanted, own, tidies)
+        introduce(own, judge.cgroup if judge is not None else None, place)
         life = attempt.Attempt(wanted, judge)
     except (spec.BadSpec, OSError) as error:
         if judge is not None:
             judge.close()
-        return never_started(error), False
+        return never_started(error), False, place
     life.run()
     life.close()
-    return life.record(), life.is_brief
+    return life.record(), life.is_brief, place
 
 
-def introduce(cgroup: Optional[str]) -> None:
+def introduce(own: tree.Process, cgroup: Optional[str], place: bytes) -> None:
     """Who the runner is, for whoever has to know whether it still lives, or has to clean up after it."""
-    own = tree.look(os.getpid())
-    assert own is not None
     identity = {
         "pid": own.pid,
         "start_time": own.start_time,
@@ -67,6 +73,7 @@ def introduce(cgroup: Optional[str]) -> None:
         "node": kernel.node(),
         "session": own.session if own.session == own.pid else None,  # a session of others is not ours to clean up
         "cgroup": cgroup,
+        "scratch": records.to_text(place),
     }
     records.write("started/runner.json", identity)
 

@@ -48,6 +48,9 @@ class Spec:
         self.shares_files = value.get("open_mode") == "append"
         self.empties_files = value.get("open_mode") == "truncate"
         self.gpus: List[str] = list(value.get("gpus") or [])
+        self.scratch = records.to_bytes(value.get("scratch") or "")  # the place that the site names for it
+        self.keeps_tmpdir = bool(value.get("keeps_tmpdir"))  # the user has set TMPDIR
+        self.scratch_names = [records.to_bytes(name) for name in value.get("scratch_names") or []]
         self.beat = float(value.get("beat") or 5)
         self.sample = float(value.get("sample") or 1)
         self.may_use_cgroup = value.get("memory_judge") != "pss"

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
 
-from . import cgroup, kernel, records, tree
+from . import cgroup, kernel, records, scratch, tree
 
 _PATIENCE_S = 5.0
 _PAUSE_S = 0.02
@@ -22,6 +22,7 @@ def sweep(directory: Union[str, bytes]) -> Dict[str, int]:
         time.sleep(_PAUSE_S)
         left = traces.find()
     traces.remove_cgroup()
+    traces.remove_scratch()
     return {"killed": len(seen - left), "left": len(left)}
 
 
@@ -39,6 +40,7 @@ class Traces:
         sessions = (runner.get("session"), status.get("child")) if is_open else ()
         self._sessions: FrozenSet[int] = frozenset(number for number in sessions if number)
         self._lifetime = _lifetime(directory, runner) if same_boot else (0, 0)
+        self._scratch = records.to_bytes(runner.get("scratch") or "")
         group = runner.get("cgroup") if same_boot else None
         self._group: Optional[cgroup.Group] = cgroup.Group(group, cgroup.V1) if group else None
 
@@ -53,6 +55,9 @@ class Traces:
     def remove_cgroup(self) -> None:
         if self._group is not None:
             self._group.remove()
+
+    def remove_scratch(self) -> None:
+        scratch.remove_after_death(self._scratch)
 
     def _is_ours(self, process: tree.Process) -> bool:
         return self._in_session(process) or self._is_tagged(process)

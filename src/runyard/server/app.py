@@ -17,8 +17,9 @@ from runyard.server.answers import error_answer
 from runyard.server.auth import HostCheck
 from runyard.server.middleware import Perimeter
 from runyard.server.route import PREFIX, Endpoint, Route
-from runyard.server.routes import ROUTES, training_runs
+from runyard.server.routes import ROUTES
 from runyard.server.service import Service
+from runyard.server.shortcuts import Shortcuts
 from runyard.yard import Yard
 
 
@@ -26,9 +27,13 @@ def build_app(yard: Yard) -> Starlette:
     """The whole API for one yard; `app.state.service` ends its open streams."""
     service = Service(yard)
     hosts = HostCheck(yard.settings.host, [*yard.settings.allowed_hosts, *_public_host(yard)])
+    endpoints = _endpoints(service, ROUTES)
     app = Starlette(
-        routes=[*_starlette_routes(service, training_runs.ROUTES, ""), *_starlette_routes(service, ROUTES, PREFIX)],
-        middleware=[Middleware(Perimeter, service=service, hosts=hosts)],
+        routes=[StarletteRoute(place, endpoint) for place, endpoint in endpoints.items()],
+        middleware=[
+            Middleware(Perimeter, service=service, hosts=hosts),
+            Middleware(Shortcuts, endpoints=endpoints),
+        ],
         exception_handlers={HTTPException: _no_such_path},
     )
     app.router.redirect_slashes = False
@@ -42,11 +47,11 @@ def _public_host(yard: Yard) -> list[str]:
     return [host] if host else []
 
 
-def _starlette_routes(service: Service, rows: Iterable[Route], prefix: str) -> list[StarletteRoute]:
-    by_path: dict[str, list[Route]] = {}
+def _endpoints(service: Service, rows: Iterable[Route]) -> dict[str, Endpoint]:
+    by_place: dict[str, list[Route]] = {}
     for row in rows:
-        by_path.setdefault(row.path, []).append(row)
-    return [StarletteRoute(f"{prefix}{path}", Endpoint(found, service)) for path, found in by_path.items()]
+        by_place.setdefault(row.place, []).append(row)
+    return {place: Endpoint(found, service) for place, found in by_place.items()}
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:

@@ -18,13 +18,14 @@ PARSED_INLINE = 64 << 10  # bytes of JSON that take less time to parse than to h
 class Call:
     """Who asks for what: the checked parameters by name, the body on demand."""
 
-    __slots__ = ("_caller", "receive", "scope", "service", "values")
+    __slots__ = ("_caller", "is_small", "receive", "scope", "service", "values")
 
     def __init__(
         self, service: Service, scope: Scope, receive: Receive, caller: Caller | None, values: dict[str, Any]
     ) -> None:
         self.service, self.scope, self.receive, self.values = service, scope, receive, values
         self._caller = caller
+        self.is_small = True  # its body, when that was read as JSON
 
     @property
     def caller(self) -> Caller:
@@ -44,6 +45,7 @@ class Call:
 
     async def json(self) -> dict[str, Any]:
         data = await self.bytes(self.service.yard.settings.body_limit)
-        if len(data) <= PARSED_INLINE:
+        self.is_small = len(data) <= PARSED_INLINE
+        if self.is_small:
             return json_text.parse_object(data)
         return await self.service.read(json_text.parse_object, data)

@@ -112,7 +112,7 @@ function answersTable(operation) {
 }
 
 function request(spec, operation, inputs, body) {
-  let path = spec.servers[0].url + operation.path;
+  let path = operation.path;
   const query = new URLSearchParams();
   const headers = tokenField.value ? { Authorization: `Bearer ${tokenField.value.trim()}` } : {};
   for (const [parameter, input] of inputs.filter(([, input]) => input.value !== "")) {

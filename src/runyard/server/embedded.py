@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from runyard.model.roles import Caller
@@ -29,13 +29,17 @@ class DirectLink:
         return self._yard.append(self._caller, site, agent, incarnation, key, file, offset, data)
 
     def missing_blobs(self, digests: Iterable[str]) -> set[str]:
-        return {digest for digest in digests if not self._yard.blobs.has(digest)}
+        return self._yard.blobs.missing(digests)
 
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         self._yard.blobs.adopt(digest, path, link=movable)
 
-    def get_blob(self, digest: str) -> Iterator[bytes]:
-        return self._yard.blobs.chunks(digest)
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
+        return self._yard.blobs.chunks(digest, offset)
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for digest in digests:
+            yield digest, b"".join(self._yard.blobs.chunks(digest))
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self._unlisten.append(self._yard.hints.listen(f"site:{site}", callback))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from runyard import errors
 from runyard.server.call import Call
 from runyard.server.ranges import no_such_part, parse_range
-from runyard.server.stream import ByteStream, read_part, read_span
+from runyard.server.stream import ByteStream, read_span
+
+AT_ONCE = 1 << 20  # bytes: each part may be a request to S3
 
 
 async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
-    path = call.service.yard.blobs.path(digest)
-    size = await call.service.read(_size, path, digest)
+    blobs = call.service.yard.blobs
+    size = await call.service.read(blobs.size, digest)
     tag = f'"{digest}"'
     if tag in call.headers.get("if-none-match", ""):
         return Response(status_code=304, headers={"ETag": tag})
@@ -25,14 +25,8 @@ async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
     if span is None:
         return no_such_part(size)
     shown = {"Content-Type": "application/octet-stream", "Content-Disposition": attachment(filename), "ETag": tag}
-    return ByteStream(read_span(call.service, partial(read_part, path), span), {**shown, **span.headers}, span.status)
-
-
-def _size(path: Path, digest: str) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        raise errors.NotFound(f"there is no blob {digest}") from None
+    chunks = read_span(call.service, partial(blobs.read, digest), span, AT_ONCE)
+    return ByteStream(chunks, {**shown, **span.headers}, span.status)
 
 
 def _range_header(call: Call, tag: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from runyard import __version__
 from runyard.server.auth import Access
 from runyard.server.parameters import Parameter
-from runyard.server.route import JSON, PREFIX, Answer, Route
+from runyard.server.route import JSON, Answer, Route
 from runyard.server.schemas import COMPONENTS, ref
 
 _ERRORS = {
@@ -30,7 +30,7 @@ _ERRORS = {
 def build_document(routes: Iterable[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for row in routes:
-        paths.setdefault(_plain_path(row.path), {})[row.method.lower()] = _operation(row)
+        paths.setdefault(_plain_path(row.place), {})[row.method.lower()] = _operation(row)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -39,7 +39,6 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
             "description": "Submit, watch and end training runs. Times are ISO 8601 in UTC, sizes are bytes.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": PREFIX}],
         "security": [{"bearer": []}, {"token": []}],
         "paths": paths,
         "components": {"schemas": COMPONENTS, "securitySchemes": _SECURITY},
@@ -58,7 +57,7 @@ def _plain_path(path: str) -> str:
 
 def _operation(row: Route) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "operationId": row.handler.__name__,
+        "operationId": row.operation or row.handler.__name__,
         "summary": row.summary,
         "description": f"{row.description} Least role: {row.access.value}.".strip(),
         "tags": [row.handler.__module__.rpartition(".")[2]],
@@ -70,8 +69,10 @@ def _operation(row: Route) -> dict[str, Any]:
     if row.body is not None:
         media = {"schema": row.body.schema} | ({"example": row.body.example} if row.body.example is not None else {})
         shown["requestBody"] = {
-            "required": True, "description": row.body.description, "content": {row.body.media_type: media},
-        }  # fmt: skip
+            "required": row.body.required,
+            "description": row.body.description,
+            "content": {row.body.media_type: media},
+        }
     return shown
 
 

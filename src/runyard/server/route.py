@@ -31,6 +31,7 @@ class Body:
     description: str = ""
     example: Any = None
     media_type: str = JSON
+    required: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +48,7 @@ class Answer:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
     method: str
-    path: str  # below PREFIX; {name} is one part, {name:rest} all that follows
+    path: str  # below the prefix; {name} is one part, {name:rest} all that follows
     handler: Handler
     access: Access
     summary: str
@@ -56,6 +57,12 @@ class Route:
     body: Body | None = None
     errors: tuple[int, ...] = ()  # beyond those that every route of its kind has
     description: str = ""
+    prefix: str = PREFIX  # '': an address that is older than the API
+    operation: str = ""  # its name in the document, where that is not the handler's
+
+    @property
+    def place(self) -> str:
+        return f"{self.prefix}{self.path}"
 
 
 class _Rest(Convertor[str]):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import uvicorn
 
+from runyard.loop import Loop
 from runyard.server import address
 from runyard.server.app import build_app
 from runyard.server.service import Service
@@ -42,7 +43,7 @@ def serve(
     listener = address.bind(yard.settings)
     url = address.url_of(listener)
     service, server = _prepare(yard, stop, lambda: _announce(yard, url, on_listening))
-    threads = [_start(part, stop) for part in (_clock(yard), *background)]
+    threads = [_start(part, stop) for part in _parts(yard, background)]
     try:
         server.run(sockets=[listener])
     finally:
@@ -119,12 +120,16 @@ def _announce(yard: Yard, url: str, on_listening: Callable[[str], None] | None) 
         on_listening(url)
 
 
-def _clock(yard: Yard) -> Background:
-    def tick(stop: threading.Event) -> None:
+def _parts(yard: Yard, background: Iterable[Background]) -> list[Background]:
+    def clock(stop: threading.Event) -> None:
         while not stop.wait(TICK):
             yard.tick()
 
-    return tick
+    return [*yard.fleet.parts(), yard.fleet.by_one("clock", clock), *(_in_turn(yard, part) for part in background)]
+
+
+def _in_turn(yard: Yard, part: Background) -> Background:
+    return yard.fleet.by_one(part.name, part) if isinstance(part, Loop) and part.by_one else part
 
 
 def _start(part: Background, stop: threading.Event) -> threading.Thread:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -69,22 +68,15 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def read_span(service: Service, reader: Reader, span: Span) -> AsyncGenerator[bytes]:
+async def read_span(service: Service, reader: Reader, span: Span, at_once: int = CHUNK) -> AsyncGenerator[bytes]:
     """Exactly the bytes of the span: its length was promised."""
     offset = span.start
     while offset < span.stop:
-        data = await service.read(reader, offset, min(CHUNK, span.stop - offset))
+        data = await service.read(reader, offset, min(at_once, span.stop - offset))
         if not data:
             raise EOFError(f"{span.stop - offset} bytes are missing at {offset}")
         offset += len(data)
         yield data
-
-
-def read_part(path: Path, offset: int, limit: int) -> bytes:
-    """Opened for each part: a client that goes away in between leaves nothing open."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(limit)
 
 
 async def follow_log(service: Service, run: int, reader: Reader, offset: int) -> AsyncGenerator[bytes]:
@@ -121,6 +113,18 @@ async def wait_for_run(service: Service, run: int, seconds: float) -> dict[str, 
                 break
             await bell.wait(min(left, STATE_POLL))
     return await service.read(service.yard.get_run, run)
+
+
+async def wait_for_outputs(service: Service, run: int, wish: int, seconds: float) -> bool:
+    """Whether the outputs are as new as the wish, or the run has ended, before the time is over."""
+    deadline = time.monotonic() + seconds
+    with service.listening(f"run:{run}") as bell:
+        while not await service.read(service.yard.has_outputs, run, wish):
+            left = deadline - time.monotonic()
+            if left <= 0 or not wish or service.stopping:
+                return False
+            await bell.wait(min(left, STATE_POLL))
+    return True
 
 
 def _final(service: Service, run: int) -> bool:

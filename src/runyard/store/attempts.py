@@ -20,11 +20,11 @@ _ALIVE = (
     .where(attempts.c.state != "ended", attempts.c.site == bindparam("site"), attempts.c.agent == bindparam("agent"))
     .order_by(attempts.c.run_id)
 )
-_STOPPING = (
-    select(attempts.c.run_id, attempts.c.number)
+_WISHED = (
+    select(attempts.c.run_id, attempts.c.number, attempts.c.asked, attempts.c.brought, runs.c.cancel_at)
     .join(runs, runs.c.id == attempts.c.run_id)
     .where(attempts.c.state != "ended", attempts.c.site == bindparam("site"), attempts.c.agent == bindparam("agent"))
-    .where(runs.c.cancel_at.is_not(None))
+    .where(runs.c.cancel_at.is_not(None) | (attempts.c.asked > attempts.c.brought))
 )
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
 
@@ -92,8 +92,20 @@ def alive_of_site(connection: Connection, site: str) -> int:
     return int(connection.execute(query).scalar() or 0)
 
 
-def stopping(connection: Connection, site: str, agent: str) -> list[AnyRow]:
-    return list(connection.execute(_STOPPING, {"site": site, "agent": agent}).all())
+def on_site(connection: Connection, site: str, limit: int) -> list[AnyRow]:
+    """Which agent has which run of whom now, and on which node; oldest first."""
+    facts = (attempts.c.agent, attempts.c.node, attempts.c.claimed_at, attempts.c.started_at)
+    query = (
+        select(runs.c.id, runs.c.owner, runs.c.project, runs.c.name, runs.c.state, *facts)
+        .join(runs, runs.c.id == attempts.c.run_id)
+        .where(attempts.c.state != "ended", attempts.c.site == site)
+    )
+    return list(connection.execute(query.order_by(attempts.c.run_id).limit(limit)).all())
+
+
+def wished(connection: Connection, site: str, agent: str) -> list[AnyRow]:
+    """Those that are to end, or to show what they have."""
+    return list(connection.execute(_WISHED, {"site": site, "agent": agent}).all())
 
 
 def change(connection: Connection, run_id: int, number: int, **values: Any) -> None:
@@ -108,7 +120,8 @@ def change(connection: Connection, run_id: int, number: int, **values: Any) -> N
 
 def replace_outputs(connection: Connection, run_id: int, number: int, rows: Sequence[dict[str, Any]]) -> None:
     connection.execute(delete(outputs).where(outputs.c.run_id == run_id, outputs.c.attempt == number))
-    connection.execute(insert(outputs), [{"run_id": run_id, "attempt": number, **row} for row in rows])
+    if rows:
+        connection.execute(insert(outputs), [{"run_id": run_id, "attempt": number, **row} for row in rows])
 
 
 def outputs_of(connection: Connection, run_id: int) -> list[AnyRow]:

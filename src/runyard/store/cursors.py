@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runyard.store.rows import AnyRow
 from runyard.store.tables import cursors, events, runs
@@ -20,6 +20,13 @@ def begin(connection: Connection, name: str, now: float) -> None:
     if get(connection, name) is None:
         newest = connection.execute(select(func.max(events.c.id))).scalar() or 0
         connection.execute(insert(cursors).values(name=name, position=newest, tries=0, next_try=now))
+
+
+def begin_anew(connection: Connection, half: str, name: str, now: float) -> None:
+    """A walk over everything from the first event on, in the place of earlier ones: `name` begins with `half:`."""
+    if get(connection, name) is None:
+        connection.execute(delete(cursors).where(cursors.c.name.startswith(f"{half}:", autoescape=True)))
+        connection.execute(insert(cursors).values(name=name, position=0, tries=0, next_try=now))
 
 
 def change(connection: Connection, name: str, **values: Any) -> None:

@@ -1,15 +1,17 @@
-"""Connections: SQLite tuned to be durable and quick, PostgreSQL as it is."""
+"""Connections: SQLite tuned to be durable and quick, PostgreSQL as it is, except that it notices whoever is gone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, NullPool, create_engine, event
 from sqlalchemy.engine import URL, make_url
 
 from runyard import errors
 
 READERS = 4
+GONE_S = 20  # after so long without a sign of a server's machine, PostgreSQL ends what that one had begun
+STUCK_S = 60  # and after so long in the middle of a transaction of a process that is stopped
 
 
 def parse_url(text: str) -> URL:
@@ -21,10 +23,15 @@ def parse_url(text: str) -> URL:
     return url
 
 
+def is_shared(url: URL) -> bool:
+    """Whether several servers may use it at the same time."""
+    return url.get_backend_name() != "sqlite"
+
+
 def writing_engine(url: URL, *, network: bool) -> Engine:
     """One connection, used by one thread."""
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True)
+    if is_shared(url):
+        return create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, connect_args=_alert(url))
     engine = create_engine(url, pool_size=1, max_overflow=0, connect_args={"timeout": 30, "check_same_thread": False})
     _prepare(engine, [f"PRAGMA journal_mode={'DELETE' if network else 'WAL'}", "PRAGMA synchronous=FULL", *_COMMON])
     # A transaction that reads first and writes later fails with "database is locked" unless it says so at the start.
@@ -33,14 +40,40 @@ def writing_engine(url: URL, *, network: bool) -> Engine:
 
 
 def reading_engine(url: URL) -> Engine:
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_size=READERS, max_overflow=READERS, pool_pre_ping=True)
+    if is_shared(url):  # other servers write between two questions of one read
+        return create_engine(
+            url, pool_size=READERS, max_overflow=READERS, pool_pre_ping=True, isolation_level="REPEATABLE READ",
+            connect_args=_alert(url),
+        )  # fmt: skip
     engine = create_engine(
         url, pool_size=READERS, max_overflow=READERS, connect_args={"timeout": 30, "check_same_thread": False}
     )
     _prepare(engine, ["PRAGMA query_only=ON", *_COMMON])
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
+
+
+def lasting_engine(url: URL, label: str) -> Engine:
+    """For a connection that stays open outside of transactions; the label is what PostgreSQL shows of it."""
+    settings = {**_alert(url), "application_name": label}
+    return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=settings)
+
+
+def _alert(url: URL) -> dict[str, Any]:
+    """A machine that lost its power says no farewell. Its locks would keep all others waiting for hours."""
+    step = GONE_S // 4
+    ours = (
+        f"-c tcp_keepalives_idle={step} -c tcp_keepalives_interval={step} -c tcp_keepalives_count=3 "
+        f"-c idle_in_transaction_session_timeout={STUCK_S}s"
+    )
+    return {
+        "options": f"{url.query.get('options', '')} {ours}".strip(),
+        "keepalives_idle": step,
+        "keepalives_interval": step,
+        "keepalives_count": 3,
+        "tcp_user_timeout": GONE_S * 1000,
+        "connect_timeout": GONE_S,
+    }
 
 
 _COMMON = ["PRAGMA foreign_keys=ON", "PRAGMA cache_size=-16000", "PRAGMA temp_store=MEMORY"]

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 
 from runyard import errors
+from runyard.store.writer import PG_TURN
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-NEWEST = "0001"  # a test compares this with the files
+NEWEST = "0003"  # a test compares this with the files
 
 
 def upgrade(engine: Engine) -> None:
     """Alembic is imported only when there is something to do: it would double the start-up time."""
-    current = revision(engine)
-    if current == NEWEST:
-        return
+    with engine.connect() as connection:
+        if _is_current(connection):
+            return
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(PG_TURN)
+        if not _is_current(connection):  # no other server was faster
+            _run_alembic(connection)
+
+
+def _is_current(connection: Connection) -> bool:
+    current = revision(connection)
     if current is not None and current > NEWEST:
         raise errors.ConfigError(
             f"this store was written by a newer runyard (schema {current}, we know {NEWEST})", "upgrade runyard"
         )
-    _run_alembic(engine)
+    return current == NEWEST
 
 
-def revision(engine: Engine) -> str | None:
-    with engine.connect() as connection:
-        if not inspect(connection).has_table("alembic_version"):
-            return None
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+def revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _run_alembic(engine: Engine) -> None:
+def _run_alembic(connection: Connection) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

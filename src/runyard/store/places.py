@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from runyard.model.nodes import EVERYBODY, Limits, NodeChoice
 from runyard.model.resources import Capacity
 from runyard.store.rows import AnyRow
 from runyard.store.tables import agents, sites, tokens
@@ -15,18 +16,44 @@ from runyard.store.writer import MEMO
 
 _AGENT = select(agents).where(agents.c.site == bindparam("site"), agents.c.name == bindparam("name"))
 _ALL_SITES = select(sites).order_by(sites.c.name)
-_TOTALS = select(agents.c.site, agents.c.total).order_by(agents.c.site, agents.c.name)
+_NODES = select(agents.c.site, agents.c.node, agents.c.total, agents.c.labels, agents.c.limits).order_by(
+    agents.c.site, agents.c.name
+)
 _SEEN = (
     update(agents)
     .where(agents.c.site == bindparam("site_key"), agents.c.name == bindparam("name_key"))
-    .values(seen_at=bindparam("new_seen_at"), free=bindparam("new_free"), unreachable=0)
+    .values(seen_at=bindparam("new_seen_at"), free=bindparam("new_free"), disk=bindparam("new_disk"))
+    .values(unreachable=0, away=None)
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """What an agent says of the place where its runs execute, and whose runs it takes."""
+
+    name: str
+    total: Capacity
+    labels: tuple[str, ...] = ()
+    limits: Limits = EVERYBODY
+
+    def may_run(self, choice: NodeChoice) -> bool:
+        """Where there is a scheduler, the choice is the scheduler's to follow."""
+        return self.total.elastic or choice.allows(self.name, self.labels)
+
+
+def node_of(agent: AnyRow) -> Node:
+    return Node(
+        name=agent.node,
+        total=Capacity.from_json(json.loads(agent.total)),
+        labels=tuple(json.loads(agent.labels)),
+        limits=Limits.from_json(json.loads(agent.limits)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Landscape:
     sites: dict[str, AnyRow]
-    capacities: dict[str, list[Capacity]]  # of each site that an agent has served
+    nodes: dict[str, list[Node]]  # of each site that an agent has served
 
 
 def _forget_landscape(connection: Connection) -> None:
@@ -43,9 +70,9 @@ def landscape(connection: Connection) -> Landscape:
     known = connection.info.get(MEMO)
     if isinstance(known, Landscape):
         return known
-    found = Landscape(sites={row.name: row for row in all_sites(connection)}, capacities={})
-    for row in connection.execute(_TOTALS):
-        found.capacities.setdefault(row.site, []).append(Capacity.from_json(json.loads(row.total)))
+    found = Landscape(sites={row.name: row for row in all_sites(connection)}, nodes={})
+    for row in connection.execute(_NODES):
+        found.nodes.setdefault(row.site, []).append(node_of(row))
     if connection.info.get(MEMO, ...) is None:
         connection.info[MEMO] = found
     return found
@@ -90,8 +117,13 @@ def change_agent(connection: Connection, site_name: str, name: str, **values: An
     connection.execute(update(agents).where(agents.c.site == site_name, agents.c.name == name).values(**values))
 
 
-def agent_seen(connection: Connection, site_name: str, name: str, now: float, free: str) -> None:
-    given = {"site_key": site_name, "name_key": name, "new_seen_at": now, "new_free": free}
+def remove_agent(connection: Connection, site_name: str, name: str) -> None:
+    _forget_landscape(connection)
+    connection.execute(delete(agents).where(agents.c.site == site_name, agents.c.name == name))
+
+
+def agent_seen(connection: Connection, site_name: str, name: str, now: float, free: str, disk: str | None) -> None:
+    given = {"site_key": site_name, "name_key": name, "new_seen_at": now, "new_free": free, "new_disk": disk}
     connection.execute(_SEEN, given)
 
 
@@ -106,6 +138,11 @@ def all_tokens(connection: Connection) -> list[AnyRow]:
 def token_by_digest(connection: Connection, digest: str) -> AnyRow | None:
     query = select(tokens).where(tokens.c.digest == digest, tokens.c.revoked_at.is_(None))
     return connection.execute(query).first()
+
+
+def was_revoked(connection: Connection, digest: str) -> bool:
+    query = select(tokens.c.id).where(tokens.c.digest == digest, tokens.c.revoked_at.is_not(None))
+    return connection.execute(query).first() is not None
 
 
 def revoke_token(connection: Connection, token_id: int, now: float) -> bool:

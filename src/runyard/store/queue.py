@@ -1,4 +1,4 @@
-"""What waits, and how it is looked at: by lane, without reading the whole queue."""
+"""What waits, and how it is looked at: by track, without reading the whole queue."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from sqlalchemy import Connection, bindparam, func, insert, select, text, update
 from runyard.store.rows import AnyRow
 from runyard.store.tables import ACTIVE, WAITING, runs, shares
 
-# Jumps from lane to lane along the index: the cost grows with the number of lanes, not with the number of runs.
-_LANES = text(
+# Jumps from track to track along the index: the cost grows with the number of tracks, not with the number of runs.
+_TRACKS = text(
     """
-    WITH RECURSIVE lanes(lane) AS (
-        SELECT min(lane) FROM runs WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site
+    WITH RECURSIVE tracks(track) AS (
+        SELECT min(track) FROM runs WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site
         UNION ALL
-        SELECT (SELECT min(lane) FROM runs
-                WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site AND lane > lanes.lane)
-        FROM lanes WHERE lanes.lane IS NOT NULL
+        SELECT (SELECT min(track) FROM runs
+                WHERE state = 'queued' AND blocked = 0 AND wanted_site = :site AND track > tracks.track)
+        FROM tracks WHERE tracks.track IS NOT NULL
     )
-    SELECT lane FROM lanes WHERE lane IS NOT NULL
+    SELECT track FROM tracks WHERE track IS NOT NULL
     """
 )
 _HEADS = (
     select(runs.c.id, runs.c.lane, runs.c.priority, runs.c.resources, runs.c.attempt, runs.c.queued_at)
-    .where(WAITING, runs.c.wanted_site == bindparam("site"), runs.c.lane == bindparam("lane"))
+    .where(WAITING, runs.c.wanted_site == bindparam("site"), runs.c.track == bindparam("track"))
     .order_by(runs.c.priority.desc(), runs.c.id)
     .limit(bindparam("limit"))
 )
@@ -40,12 +40,12 @@ _SOME = (
 )
 
 
-def lanes(connection: Connection, site: str) -> list[str]:
-    return list(connection.execute(_LANES, {"site": site}).scalars())
+def tracks(connection: Connection, site: str) -> list[str]:
+    return list(connection.execute(_TRACKS, {"site": site}).scalars())
 
 
-def heads(connection: Connection, site: str, lane: str, limit: int) -> Sequence[AnyRow]:
-    return connection.execute(_HEADS, {"site": site, "lane": lane, "limit": limit}).all()
+def heads(connection: Connection, site: str, track: str, limit: int) -> Sequence[AnyRow]:
+    return connection.execute(_HEADS, {"site": site, "track": track, "limit": limit}).all()
 
 
 def in_use(connection: Connection) -> dict[str, float]:

@@ -13,6 +13,7 @@ from runyard.store.tables import events, run_tags, runs
 
 _INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
+_BRIEF = select(runs.c.id, runs.c.project, runs.c.name, runs.c.attempt)
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
 _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
     runs.c.owner == bindparam("owner"), runs.c.idempotency_key == bindparam("key")
@@ -20,7 +21,8 @@ _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
 
 
 def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    connection.execute(_INSERT_RUNS, rows)
+    if rows:
+        connection.execute(_INSERT_RUNS, rows)
 
 
 def insert_tags(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -43,6 +45,19 @@ def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
     for start in range(0, len(wanted), 500):
         found += connection.execute(select(runs).where(runs.c.id.in_(wanted[start : start + 500]))).all()
     return found
+
+
+def brief(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
+    """Only what names them."""
+    found: list[AnyRow] = []
+    wanted = list(ids)
+    for start in range(0, len(wanted), 500):
+        found += connection.execute(_BRIEF.where(runs.c.id.in_(wanted[start : start + 500]))).all()
+    return found
+
+
+def brief_active(connection: Connection) -> list[AnyRow]:
+    return list(connection.execute(_BRIEF.where(runs.c.state.in_(["starting", "running"]))).all())
 
 
 def change(connection: Connection, run_id: int, **values: Any) -> None:
@@ -138,3 +153,13 @@ def counts(connection: Connection) -> dict[str, int]:
 def event_page(connection: Connection, run_id: int, after: int, limit: int) -> list[AnyRow]:
     query = select(events).where(events.c.run_id == run_id, events.c.id > after).order_by(events.c.id).limit(limit)
     return list(connection.execute(query).all())
+
+
+def newest_event(connection: Connection) -> int:
+    return int(connection.execute(select(func.max(events.c.id))).scalar() or 0)
+
+
+def events_since(connection: Connection, seen: int, limit: int) -> list[AnyRow]:
+    """Which runs something happened to after that event, and what; oldest first."""
+    query = select(events.c.id, events.c.run_id, events.c.kind).where(events.c.id > seen)
+    return list(connection.execute(query.order_by(events.c.id).limit(limit)).all())

@@ -12,8 +12,11 @@ from sqlalchemy import Connection, exc
 
 from runyard import errors
 from runyard.store import engine, migrate
-from runyard.store.writer import Writer
+from runyard.store.clock import SharedClock
+from runyard.store.session import Session
+from runyard.store.writer import Series, Writer
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 
@@ -21,22 +24,38 @@ class Store:
     """Promises: a write's future resolves only after its commit is on disk; each write is atomic by itself; writes
     happen one after the other; a read sees one consistent moment. All methods may be called from any thread."""
 
-    def __init__(self, url: str, *, network: bool = False, clock: Callable[[], float] = time.time) -> None:
-        parsed = engine.parse_url(url)
-        self._writing = engine.writing_engine(parsed, network=network)
-        self._reading = engine.reading_engine(parsed)
-        self.clock = clock
+    def __init__(self, url: str, *, network: bool = False, clock: Callable[[], float] | None = None) -> None:
+        """`clock` instead of the store's own: the machine's for an SQLite file, the server's for PostgreSQL."""
+        self._url = engine.parse_url(url)
+        self.is_shared = engine.is_shared(self._url)
+        self._writing = engine.writing_engine(self._url, network=network)
+        self._reading = engine.reading_engine(self._url)
+        self._shared_clock = SharedClock()
+        self.clock = clock or (self._shared_clock if self.is_shared else time.time)
         self._writer: Writer | None = None
 
     def start(self) -> None:
         """Bring the schema up to date, then accept work."""
         migrate.upgrade(self._writing)
-        self._writer = Writer(self._writing)
+        self._writer = Writer(self._writing, self._shared_clock.set)
+        if self.is_shared:
+            self.write(lambda _: None).result()  # tells the time
+
+    def session(self, label: str) -> Session:
+        """For a store that several servers share: not open yet."""
+        return Session(self._url, label)
 
     def write(self, work: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> Future[T]:
+        return self._open_writer().submit(work, then)
+
+    def write_in(self, series: Series[Item, T], item: Item) -> Future[T]:
+        """As `write`, for work that is done for several items in one call."""
+        return self._open_writer().submit_in(series, item)
+
+    def _open_writer(self) -> Writer:
         if self._writer is None:
             raise errors.YardUnreachable("the store is not open")
-        return self._writer.submit(work, then)
+        return self._writer
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -54,7 +73,7 @@ class Store:
         self._writing.dispose()
 
 
-def open_store(url: str, *, network: bool = False, clock: Callable[[], float] = time.time) -> Store:
+def open_store(url: str, *, network: bool = False, clock: Callable[[], float] | None = None) -> Store:
     store = Store(url, network=network, clock=clock)
     try:
         store.start()

@@ -48,6 +48,7 @@ runs = Table(
     Column("priority", Integer, nullable=False),
     Column("wanted_site", Text, nullable=False),  # '' means any
     Column("lane", Text, nullable=False),  # owner/project: what fair share is fair between
+    Column("track", Text, nullable=False),  # the lane, and what only some nodes have: see yard.needs
     Column("blocked", Integer, nullable=False),  # gates that are shut for it
     Column("cpus", Integer, nullable=False),
     Column("gpus", Integer, nullable=False),
@@ -72,7 +73,7 @@ runs = Table(
 WAITING = text("state = 'queued' AND blocked = 0")
 ACTIVE = text("state IN ('starting', 'running')")
 Index(
-    "ix_runs_queue", runs.c.wanted_site, runs.c.lane, runs.c.priority.desc(), runs.c.id,
+    "ix_runs_queue", runs.c.wanted_site, runs.c.track, runs.c.priority.desc(), runs.c.id,
     sqlite_where=WAITING, postgresql_where=WAITING,
 )  # fmt: skip
 Index("ix_runs_active", runs.c.lane, sqlite_where=ACTIVE, postgresql_where=ACTIVE)
@@ -154,6 +155,8 @@ attempts = Table(
     Column("claimed_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
+    Column("asked", Integer, nullable=False, server_default="0"),  # how often somebody wanted its outputs of then
+    Column("brought", Integer, nullable=False, server_default="0"),  # the newest of these wishes that was met
     PrimaryKeyConstraint("run_id", "number", name="pk_attempts"),
     sqlite_with_rowid=False,
 )
@@ -192,6 +195,7 @@ sites = Table(
     Column("kind", Text, nullable=False),
     Column("config", Text, nullable=False),
     Column("drained", Integer, nullable=False),
+    Column("drained_at", Double),  # since when
     Column("explicit", Integer, nullable=False),  # 1: takes only runs that name this site
     Column("note", Text, nullable=False),  # why it is explicit, for people
     Column("created_at", Double, nullable=False),
@@ -211,6 +215,11 @@ agents = Table(
     Column("seen_at", Double, nullable=False),
     Column("unreachable", Integer, nullable=False),
     Column("lease", Double, nullable=False),
+    Column("since", Double, nullable=False),  # when it said hello
+    Column("labels", Text, nullable=False),  # of its node, as a list
+    Column("limits", Text, nullable=False),  # whose runs it takes
+    Column("disk", Text),  # the one that is nearest to being full, as it said last
+    Column("away", Text),  # why it is unreachable, while it is
     PrimaryKeyConstraint("site", "name", name="pk_agents"),
 )
 
@@ -232,6 +241,7 @@ tokens = Table(
     Column("role", Text, nullable=False),
     Column("site", Text),  # of an agent
     Column("recipes", Text, nullable=False),  # of a caller, as a list
+    Column("limits", Text, nullable=False),  # of an agent: whose runs it may take
     Column("digest", Text, nullable=False, unique=True),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine, exc, text
 
 from runyard import errors
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 LARGEST_GROUP = 256
 MEMO = "memo"  # in connection.info: what was read once and holds for the rest of the transaction
-# Several servers on one PostgreSQL take turns, as the processes of one SQLite file do.
-_PG_TURN = text("SELECT pg_advisory_xact_lock(7227)")
+# Several servers on one PostgreSQL take turns, as the processes of one SQLite file do. So what they write appears in
+# the order in which it was numbered, and whoever decides sees all that was decided before. The answer is the time at
+# which the turn came.
+PG_TURN = text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8) FROM pg_advisory_xact_lock(7227)")
+
+
+@dataclass(frozen=True, eq=False)
+class Series(Generic[Item, T]):
+    """Work that costs hardly more for many items than for one: items that come one after the other into the same commit
+    are done in one call, and one by one when that fails."""
+
+    work: Callable[[Connection, Sequence[Item]], list[T]]
+    then: Callable[[list[T]], None]
 
 
 @dataclass(slots=True)
 class _Job:
-    work: Callable[[Connection], Any]
-    then: Callable[[Any], None] | None
+    series: Series[Any, Any]
+    item: Any
     future: Future[Any]
     result: Any = None
     error: BaseException | None = None
@@ -32,8 +45,9 @@ class _Job:
 class Writer:
     """Runs pieces of work in transactions. Each piece is atomic by itself; a future resolves after the commit."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, tell_time: Callable[[float], None]) -> None:
+        """`tell_time` is called with the time by PostgreSQL's clock at the beginning of each transaction there."""
+        self._engine, self._tell_time = engine, tell_time
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._turns = engine.dialect.name == "postgresql"
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
@@ -42,10 +56,17 @@ class Writer:
 
     def submit(self, work: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> Future[T]:
         """`then` is called with the result after the commit, in the writer's thread: keep it quick."""
+        alone: Series[None, T] = Series(
+            work=lambda connection, _: [work(connection)], then=lambda results: then(results[0]) if then else None
+        )
+        return self.submit_in(alone, None)
+
+    def submit_in(self, series: Series[Item, T], item: Item) -> Future[T]:
+        """The result for this item; the series' `then` is called with those of all items in the commit."""
         if self._closed:
             raise errors.YardUnreachable("the yard is stopping")
         future: Future[T] = Future()
-        self._jobs.put(_Job(work=work, then=then, future=future))
+        self._jobs.put(_Job(series=series, item=item, future=future))
         return future
 
     def close(self) -> None:
@@ -56,8 +77,9 @@ class Writer:
     def _loop(self) -> None:
         while (job := self._jobs.get()) is not None:
             group, last = self._gather(job)
-            self._commit(group)
-            for done in group:
+            pieces = [list(jobs) for _, jobs in groupby(group, key=lambda job: job.series)]
+            self._commit(pieces)
+            for done in pieces:
                 _resolve(done)
             if last:
                 return
@@ -74,37 +96,52 @@ class Writer:
             group.append(job)
         return group, False
 
-    def _commit(self, group: list[_Job]) -> None:
+    def _commit(self, pieces: list[list[_Job]]) -> None:
         try:
             with self._engine.begin() as connection:
                 connection.info[MEMO] = None
                 if self._turns:
-                    connection.execute(_PG_TURN)
-                for job in group:
-                    _run(job, connection)
+                    self._tell_time(connection.execute(PG_TURN).scalar_one())
+                for jobs in pieces:
+                    _run(jobs, connection)
         except Exception as error:
-            for job in group:
+            for job in (job for jobs in pieces for job in jobs):
                 job.error = job.error or translate(error)
 
 
-def _run(job: _Job, connection: Connection) -> None:
+def _run(jobs: list[_Job], connection: Connection) -> None:
     """One piece of work behind a savepoint: its failure leaves no trace and does not hurt its neighbours."""
     connection.exec_driver_sql("SAVEPOINT piece")
-    try:
-        job.result = job.work(connection)
-    except Exception as error:
-        job.error = translate(error)
+    error = _try(jobs, connection)
+    if error is not None:
         connection.exec_driver_sql("ROLLBACK TO SAVEPOINT piece")
     connection.exec_driver_sql("RELEASE SAVEPOINT piece")
+    if error is not None and len(jobs) == 1:
+        jobs[0].error = translate(error)
+    elif error is not None:
+        for job in jobs:
+            _run([job], connection)
 
 
-def _resolve(job: _Job) -> None:
-    if job.error is not None:
-        job.future.set_exception(job.error)
-        return
-    if job.then is not None:
-        job.then(job.result)
-    job.future.set_result(job.result)
+def _try(jobs: list[_Job], connection: Connection) -> Exception | None:
+    try:
+        results = jobs[0].series.work(connection, [job.item for job in jobs])
+        for job, result in zip(jobs, results, strict=True):
+            job.result = result
+    except Exception as error:
+        return error
+    return None
+
+
+def _resolve(jobs: list[_Job]) -> None:
+    good = [job.result for job in jobs if job.error is None]
+    if good:
+        jobs[0].series.then(good)
+    for job in jobs:
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
 
 
 def translate(error: Exception) -> Exception:

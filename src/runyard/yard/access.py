@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.model import spec
+from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.roles import NETWORK, Caller, Role
 from runyard.store import Store, counters, places, recipes
 from runyard.store.rows import AnyRow
@@ -51,12 +52,16 @@ def token_digest(secret: str) -> str:
 
 
 def _caller(row: AnyRow) -> Caller:
-    return Caller(name=row.name, role=Role(row.role), site=row.site, recipes=tuple(json.loads(row.recipes)))
+    return Caller(
+        name=row.name, role=Role(row.role), site=row.site, recipes=tuple(json.loads(row.recipes)),
+        limits=Limits.from_json(json.loads(row.limits)),
+    )  # fmt: skip
 
 
 def ensure_admin(connection: Connection, now: float, name: str, secret: str) -> None:
     """The owner's token file is right, whatever store it meets."""
     if places.token_by_digest(connection, token_digest(secret)) is None:
+        _refuse_revoked(connection, secret, "the owner's token", "remove the file `token`: the next start makes one")
         _insert(connection, now, name=name, role=Role.ADMIN, secret=secret)
 
 
@@ -71,23 +76,37 @@ def ensure_agent(connection: Connection, now: float, site: str, secret: str) -> 
         fix = "write another random text into the file"
         raise errors.ConfigError(f"agent_tokens.{site}: its token is the one of {row.name!r}", fix)
     if row is None:
+        fix = "write another random text into the file"
+        _refuse_revoked(connection, secret, f"agent_tokens.{site}: the token in the file", fix)
         for old in (token for token in places.all_tokens(connection) if token.name == name):
             places.revoke_token(connection, old.id, now)
         _insert(connection, now, name=name, role=Role.AGENT, secret=secret, site=site)
 
 
+def _refuse_revoked(connection: Connection, secret: str, what: str, fix: str) -> None:
+    """What somebody has revoked stays so, whatever file it is found in."""
+    if places.was_revoked(connection, token_digest(secret)):
+        raise errors.ConfigError(f"{what} was revoked", fix)
+
+
 def create(
-    connection: Connection, now: float, name: str, role: str, site: str | None, wanted: Sequence[str] = ()
-) -> dict[str, Any]:
+    connection: Connection, now: float, name: str, role: str, site: str | None, wanted: Sequence[str] = (),
+    limits: Limits = EVERYBODY,
+) -> dict[str, Any]:  # fmt: skip
     """A new token. Its secret is shown this once: the store keeps only the digest."""
     _check_name(name)
     if role not in list(Role):
         raise errors.InvalidInput(f"role: {role!r} is not known", f"known: {', '.join(Role)}")
     _check_site(connection, role, site)
     _check_recipes(connection, role, wanted)
+    if limits and role != Role.AGENT:
+        raise errors.InvalidInput("limits: only an agent's token names projects and users whose runs it may take")
     secret = "ry_" + secrets.token_urlsafe(32)
-    token_id = _insert(connection, now, name=name, role=Role(role), secret=secret, site=site, wanted=wanted)
-    return {"id": token_id, "name": name, "role": role, "site": site, "recipes": list(wanted), "secret": secret}
+    token_id = _insert(
+        connection, now, name=name, role=Role(role), secret=secret, site=site, wanted=wanted, limits=limits
+    )
+    shown = {"id": token_id, "name": name, "role": role, "site": site, "recipes": list(wanted)}
+    return {**shown, "limits": limits.to_json(), "secret": secret}
 
 
 def _check_name(name: str) -> None:
@@ -122,10 +141,11 @@ def _insert(
     secret: str,
     site: str | None = None,
     wanted: Sequence[str] = (),
+    limits: Limits = EVERYBODY,
 ) -> int:
     token_id = counters.take(connection, "tokens")
     places.insert_token(
         connection, id=token_id, name=name, role=role, site=site, recipes=json.dumps(list(wanted)),
-        digest=token_digest(secret), created_at=now,
+        limits=json.dumps(limits.to_json()), digest=token_digest(secret), created_at=now,
     )  # fmt: skip
     return token_id

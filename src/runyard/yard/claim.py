@@ -11,40 +11,43 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard.model import template
-from runyard.model.resources import Capacity, Resources
+from runyard.model.nodes import Limits
+from runyard.model.resources import Resources
 from runyard.model.states import AttemptState, Reason, RunState
-from runyard.model.wire import AttemptKey, Claim, StopOrder, SyncRequest
-from runyard.store import attempts, counters, queue, runs
+from runyard.model.wire import AttemptKey, Claim, OutputWish, StopOrder, SyncRequest
+from runyard.store import attempts, counters, places, queue, runs
+from runyard.store.places import Node
 from runyard.store.rows import AnyRow
-from runyard.yard import placement
+from runyard.yard import needs, placement
 from runyard.yard.placement import Head
 from runyard.yard.settle import HALF_LIFE
 
 SPARE_HEADS = 16  # how far behind the front of a lane a smaller run is looked for
 NODES_FAULT = (Reason.NODE_LOST, Reason.LOST, Reason.LAUNCH)  # endings after which a retry avoids the node
+ALIKE = ("options", "checkpoint", "node", "exclude", "labels")  # what a scheduler is told once for a whole batch
 MOST_AVOIDED = 3  # nodes, the latest ones: when everything fails everywhere, the nodes are not to blame
 
 
 def claim(
-    connection: Connection, now: float, site: AnyRow, agent: AnyRow, request: SyncRequest, prefix: str
+    connection: Connection, now: float, site: AnyRow, agent: AnyRow, request: SyncRequest, limits: Limits, prefix: str
 ) -> tuple[list[Claim], bool]:
-    """The attempts that this agent gets now, and whether more are waiting."""
+    """The attempts that this agent gets now, and whether more are waiting. `limits` are those of its token."""
     most = _most(request)
     if site.drained or most <= 0:
         return [], False
-    heads = list(_heads(connection, site, most + SPARE_HEADS))
+    node = places.node_of(agent)
+    heads = list(_heads(connection, site, node, limits, most + SPARE_HEADS))
     if not heads:
         return [], False
-    total = Capacity.from_json(json.loads(agent.total))
     chosen = placement.choose(
-        heads, _usage(connection, now), request.free, total, now=now, ahead=request.ahead, room=request.room
+        heads, _usage(connection, now), request.free, node.total, now=now, ahead=request.ahead, room=request.room
     )
     specs = {row.id: json.loads(row.spec) for row in runs.get_many(connection, [head.id for head in chosen])}
     avoid = _bad_nodes(connection, site.name, [(head.id, head.attempt + 1, head.resources) for head in chosen])
 
     def alike(head: Head) -> tuple[Any, ...]:
         spec = specs[head.id]
-        return head.resources, spec.get("options"), spec.get("checkpoint"), avoid.get(head.id)
+        return head.resources, *(spec.get(name) for name in ALIKE), avoid.get(head.id)
 
     claims: list[Claim] = []
     for _, group in groupby(chosen, key=alike):
@@ -71,10 +74,10 @@ def _most(request: SyncRequest) -> int:
     return slots + request.ahead
 
 
-def _heads(connection: Connection, site: AnyRow, limit: int) -> Iterable[Head]:
+def _heads(connection: Connection, site: AnyRow, node: Node, limits: Limits, limit: int) -> Iterable[Head]:
     for wanted in [site.name] if site.explicit else ["", site.name]:
-        for lane in queue.lanes(connection, wanted):
-            for row in queue.heads(connection, wanted, lane, limit):
+        for track in queue.tracks(connection, wanted):
+            for row in queue.heads(connection, wanted, track, limit) if needs.parse(track).suits(node, limits) else ():
                 yield Head(
                     id=row.id, lane=row.lane, priority=row.priority, queued_at=row.queued_at, attempt=row.attempt,
                     resources=Resources(**json.loads(row.resources)),
@@ -94,7 +97,7 @@ def _batch(
     avoid: Mapping[int, tuple[str, ...]],
     prefix: str,
 ) -> list[Claim]:
-    """Attempts that are alike for a scheduler: resources, options, warning, nodes to avoid."""
+    """Attempts that are alike for a scheduler: resources, options, warning, nodes."""
     batch_id = counters.take(connection, "batches")
     name, resources = f"{prefix}-{batch_id}", heads[0].resources
     attempts.insert_batch(
@@ -148,8 +151,12 @@ def _claim_of(row: AnyRow) -> Claim:
     )  # fmt: skip
 
 
-def stop_orders(connection: Connection, site: str, agent: str) -> list[StopOrder]:
-    return [
-        StopOrder(key=AttemptKey(run=row.run_id, attempt=row.number), reason="user")
-        for row in attempts.stopping(connection, site, agent)
+def wishes(connection: Connection, site: str, agent: str) -> tuple[list[StopOrder], list[OutputWish]]:
+    """What people want of the attempts that an agent has."""
+    rows = [
+        (AttemptKey(run=row.run_id, attempt=row.number), row) for row in attempts.wished(connection, site, agent)
     ]
+    return (
+        [StopOrder(key=key, reason="user") for key, row in rows if row.cancel_at is not None],
+        [OutputWish(key=key, number=row.asked) for key, row in rows if row.asked > row.brought],
+    )

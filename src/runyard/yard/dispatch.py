@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from sqlalchemy import Connection
@@ -16,11 +16,13 @@ from runyard.model import spec
 from runyard.model.roles import Caller, Role
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+from runyard.model.wire import AttemptKey, Claim, Hello, Report, SyncRequest, SyncResponse
 from runyard.store import Store, attempts, places, queue
 from runyard.store.rows import AnyRow
-from runyard.yard import claim, settle, sites
+from runyard.yard import claim, reaper, settle, sites
 from runyard.yard.settle import Verdict
+
+Held = Callable[[AttemptKey, str], int]  # bytes that the yard has of a file
 
 
 class Dispatcher:
@@ -42,31 +44,41 @@ class Dispatcher:
     def sync(self, caller: Caller, request: SyncRequest) -> Future[SyncResponse]:
         _allow(caller, request.site)
         moved: list[int] = []
+        held = self._held(request.reports)
 
         def work(connection: Connection) -> SyncResponse:
             moved.clear()
-            return self._sync(connection, request, moved)
+            return self._sync(connection, caller, request, held, moved)
 
         return self._store.write(work, lambda _: self._ring(moved))
 
-    def _sync(self, connection: Connection, request: SyncRequest, moved: list[int]) -> SyncResponse:
+    def _held(self, reports: Iterable[Report]) -> Held:
+        """What we have of files that should be complete. Asked before the transaction: where they are kept in S3, the
+        answer takes its time."""
+        ended = [report for report in reports if report.state == AttemptState.ENDED]
+        found = self._files.sizes([(report.key, file) for report in ended for file in settle.promised(report.record)])
+        return lambda key, file: found[key, file]
+
+    def _sync(
+        self, connection: Connection, caller: Caller, request: SyncRequest, held: Held, moved: list[int]
+    ) -> SyncResponse:
         now = self._store.now()
         agent = _fenced(connection, request.site, request.agent, request.incarnation)
         site = places.site(connection, request.site)
         assert site is not None
-        places.agent_seen(connection, request.site, request.agent, now, json.dumps(request.free.to_json()))
-        cases = settle.cases(connection, request.reports, self._files.size)
+        _note_presence(connection, now, agent, request)
+        cases = settle.cases(connection, request.reports, held)
         verdicts = {
             case.report.key: settle.decide(connection, now, request.site, request.agent, case) for case in cases
         }
         _charge(connection, now, verdicts.values())
-        stops = [verdict.stop for verdict in verdicts.values() if verdict.stop]
-        stops += claim.stop_orders(connection, request.site, request.agent)
-        claims, more = claim.claim(connection, now, site, agent, request, self.prefix)
+        ordered, wanted = claim.wishes(connection, request.site, request.agent)
+        stops = [*(verdict.stop for verdict in verdicts.values() if verdict.stop), *ordered]
+        claims, more = claim.claim(connection, now, site, agent, request, caller.limits, self.prefix)
         moved.extend(run_id for verdict in verdicts.values() for run_id in verdict.moved)
         moved.extend(item.key.run for item in claims)
         settled = [key for key, verdict in verdicts.items() if verdict.settled]
-        return SyncResponse(claims=claims, stops=stops, settled=settled, more=more)
+        return SyncResponse(claims=claims, stops=stops, settled=settled, wanted=wanted, more=more)
 
     def _ring(self, moved: list[int]) -> None:
         for run_id in moved:
@@ -96,6 +108,17 @@ class Dispatcher:
         return held
 
 
+def _note_presence(connection: Connection, now: float, agent: AnyRow, request: SyncRequest) -> None:
+    """An agent that cannot reach its node says so: then it is its node's silence that counts."""
+    if not request.away:
+        disk = json.dumps(request.disk.to_json()) if request.disk else None
+        places.agent_seen(connection, request.site, request.agent, now, json.dumps(request.free.to_json()), disk)
+        if agent.unreachable:
+            reaper.welcome(connection, agent, now)
+    elif not agent.unreachable:
+        reaper.mark(connection, agent, now, request.away)
+
+
 def _charge(connection: Connection, now: float, verdicts: Iterable[Verdict]) -> None:
     """What ended attempts used, added up: one row per lane, however many attempts."""
     used: defaultdict[str, float] = defaultdict(float)
@@ -122,13 +145,16 @@ def _register(connection: Connection, now: float, caller: Caller, hello: Hello) 
     total = json.dumps(hello.total.to_json())
     facts = {
         "node": hello.node, "boot_id": hello.boot_id, "version": hello.version, "total": total, "free": total,
-        "seen_at": now, "unreachable": 0, "lease": hello.lease,
+        "seen_at": now, "unreachable": 0, "lease": hello.lease, "since": now, "disk": None, "away": None,
+        "labels": json.dumps(hello.labels), "limits": json.dumps(hello.limits.to_json()),
     }  # fmt: skip
     row = places.agent(connection, hello.site, hello.agent)
     if row is None:
         places.insert_agent(connection, site=hello.site, name=hello.agent, incarnation=1, **facts)
         return 1
     places.change_agent(connection, hello.site, hello.agent, incarnation=row.incarnation + 1, **facts)
+    if row.unreachable:
+        reaper.welcome(connection, row, now)
     return int(row.incarnation) + 1
 
 

@@ -5,6 +5,9 @@
 | record: exit, code 0                       | succeeded                           |
 | record: exit, code > 0 or a signal         | failed: error                       |
 | record: timeout, oom, launch, staging, disk| failed: that                        |
+| record: returned by its agent, never begun | failed: node_lost, and not its own  |
+|                                            |   fault; cancelled where that was   |
+|                                            |   asked                             |
 | record: stopped, on the yard's wish        | cancelled: user                     |
 | record: stopped, by somebody else          | cancelled: external                 |
 | record: stopped, given up by its scheduler | failed: lost                        |
@@ -25,6 +28,8 @@ from typing import Any
 from runyard.model import units
 from runyard.model.states import Reason, RunState
 
+RETURNED = "returned"  # the ending of an attempt that its agent could not hand over: it never began
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
@@ -38,6 +43,8 @@ class Ending:
 def judge(record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: bool) -> Ending:
     if record is None:
         return _without_record(gone or "it left no record", cancel_wished)
+    if record["ending"] == RETURNED and cancel_wished:
+        return _without_record(record.get("message") or "it never began", cancel_wished)
     number, code = record.get("signal"), record.get("exit_code")
     shown = 128 + number if number else code
     state, reason, detail = _BY_ENDING[record["ending"]](record)
@@ -102,6 +109,7 @@ _BY_ENDING: dict[str, Any] = {
     "error": _failed(Reason.ERROR),
     "preempted": _failed(Reason.PREEMPTED),
     "node_lost": _failed(Reason.NODE_LOST),
+    RETURNED: _failed(Reason.NODE_LOST),
     "rejected": _failed(Reason.REJECTED),
     "external": _external,
 }

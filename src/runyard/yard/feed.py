@@ -14,10 +14,9 @@ from sqlalchemy import Connection
 from runyard.model.states import RunState
 from runyard.store import Store, cursors
 from runyard.store.rows import AnyRow
-from runyard.yard import views
+from runyard.yard import pauses, views
 
 HELD_S = 60.0
-FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 3600.0
 
 STATES = {  # the state that each kind of event means; kinds that mean none are not told
@@ -81,7 +80,7 @@ class Feed:
             cursor = cursors.get(connection, listener)
             if cursor is not None:
                 now = self._store.now()
-                pause = min(FIRST_PAUSE_S * 2**cursor.tries, LONGEST_PAUSE_S)
+                pause = pauses.after(cursor.tries, LONGEST_PAUSE_S)
                 cursors.change(
                     connection, listener, tries=cursor.tries + 1, failing_since=cursor.failing_since or now,
                     trouble=trouble, next_try=now + pause,

@@ -22,14 +22,13 @@ from runyard.model.request import LeftFile, Outcome, RunOutcome
 from runyard.model.wire import AttemptKey
 from runyard.store import Store, attempts, requests, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import views
+from runyard.yard import pauses, views
 from runyard.yard.links import Links
 from runyard.yard.recipes import Recipes
 from runyard.yard.requests import REPLIES
 
 HELD_S = 60.0  # how long a reply is held by the server that sends it
 KEPT_S = 7 * 86400.0  # how long a reply can be sent again, and is tried at all
-FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 3600.0
 LOG_END = 4096  # bytes
 
@@ -74,7 +73,7 @@ class Outbox:
         def work(connection: Connection) -> None:
             row = requests.get(connection, request_id)
             if row is not None:
-                pause = min(FIRST_PAUSE_S * 2**row.tries, LONGEST_PAUSE_S)
+                pause = pauses.after(row.tries, LONGEST_PAUSE_S)
                 next_try = self._store.now() + pause
                 requests.change(connection, row.id, tries=row.tries + 1, next_try=next_try, trouble=trouble)
 
@@ -150,8 +149,7 @@ class Outbox:
         return self._files.read(key, "log", start, LOG_END).decode(errors="replace")
 
     def _read(self, digest: str) -> bytes:
-        with self._blobs.open(digest) as file:
-            return file.read()
+        return b"".join(self._blobs.chunks(digest))
 
 
 def _check_resendable(row: AnyRow | None, request_id: int) -> None:

@@ -21,13 +21,12 @@ from runyard.model.intake import Intake
 from runyard.model.request import Asked, Params
 from runyard.store import Store
 from runyard.store import requests as rows
-from runyard.yard import requests
+from runyard.yard import pauses, requests
 from runyard.yard.recipes import Recipes
 from runyard.yard.requests import REPLIES, Accepted, Requests
 
 PREPARATIONS = "preparations"  # the hint that files are to be brought
 HELD_S = 30.0  # how long a request is ours without a word
-FIRST_PAUSE_S = 2.0  # after a try in vain, doubling
 LONGEST_PAUSE_S = 60.0
 
 
@@ -107,7 +106,7 @@ class Preparations:
 
     def postpone(self, preparation: Preparation, trouble: str) -> float:
         """Tried in vain: again later. Returns for how many seconds it has been waiting."""
-        now, pause = self._store.now(), min(FIRST_PAUSE_S * 2**preparation.tries, LONGEST_PAUSE_S)
+        now, pause = self._store.now(), pauses.after(preparation.tries, LONGEST_PAUSE_S)
         self._change(preparation.id, tries=preparation.tries + 1, next_try=now + pause, trouble=trouble)
         return now - preparation.received_at
 

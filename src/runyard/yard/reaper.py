@@ -18,19 +18,26 @@ def reap(connection: Connection, now: float, lease: float, lost_after: float) ->
     for agent in places.all_agents(connection):
         silence = now - agent.seen_at
         if views.is_silent(agent, now, lease) and not agent.unreachable:
-            _mark(connection, agent, now)
+            mark(connection, agent, now, f"agent {agent.name} of site {agent.site} is silent")
         if silence > lost_after:
             moved += _give_up(connection, now, agent, silence)
     return moved
 
 
-def _mark(connection: Connection, agent: AnyRow, now: float) -> None:
+def mark(connection: Connection, agent: AnyRow, now: float, why: str) -> None:
     """Unreachable is a detail, not an end: the processes may well be running."""
-    places.change_agent(connection, agent.site, agent.name, unreachable=1)
+    places.change_agent(connection, agent.site, agent.name, unreachable=1, away=why)
     for row in attempts.alive(connection, agent.site, agent.name):
-        detail = f"unreachable: agent {agent.name} of site {agent.site} is silent"
-        runs.change(connection, row.run_id, detail=detail)
-        settle.add_event(connection, now, row.run_id, row.number, "unreachable", detail)
+        runs.change(connection, row.run_id, detail=f"unreachable: {why}")
+        settle.add_event(connection, now, row.run_id, row.number, "unreachable", f"unreachable: {why}")
+
+
+def welcome(connection: Connection, agent: AnyRow, now: float) -> None:
+    """It is back, and so is what it has."""
+    for row in attempts.alive(connection, agent.site, agent.name):
+        runs.change(connection, row.run_id, detail=row.detail)
+        message = f"agent {agent.name} of site {agent.site} is back"
+        settle.add_event(connection, now, row.run_id, row.number, "reachable", message)
 
 
 def _give_up(connection: Connection, now: float, agent: AnyRow, silence: float) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -21,12 +22,15 @@ from runyard.model.recipe import Recipe
 from runyard.model.reply import Reply
 from runyard.model.roles import Caller
 from runyard.model.spec import RunSpec
-from runyard.store import Store, places, recipes, runs
+from runyard.store import Series, Store, places, recipes, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import submit, views
-from runyard.yard.submit import Source, Submitted
+from runyard.yard.brought import Brought
+from runyard.yard.submit import Handed, Source, Submitted
 
+CHANGED = "recipes"  # the hint that one of them is new, other or gone
 LONGEST_KEY = 150  # what is longer is kept as its digest
+REMEMBERED_S = 5.0  # how long another server's change may go unnoticed, where its hint is lost
 Params = Mapping[str, Any]
 
 
@@ -36,21 +40,27 @@ class Requested:
     runs: list[Submitted]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ready:
+class Ready(Handed):
     """A request whose parameters are good."""
 
-    source: Source
-    specs: list[RunSpec]
-
     def start(self, connection: Connection, now: float) -> Requested:
-        runs = submit.submit(connection, now, self.source, self.specs)
-        return Requested(recipe=str(self.source.recipe), runs=runs)
+        return start_all(connection, now, [self])[0]
+
+
+def start_all(connection: Connection, now: float, ready: Sequence[Ready]) -> list[Requested]:
+    found = submit.submit_all(connection, now, ready)
+    return [Requested(recipe=str(one.source.recipe), runs=runs) for one, runs in zip(ready, found, strict=True)]
 
 
 class Recipes:
     def __init__(self, store: Store, hints: Hints, blobs: Blobs) -> None:
         self._store, self._hints, self._blobs = store, hints, blobs
+        self._requests: Series[Ready, Requested] = Series(
+            work=lambda connection, ready: start_all(connection, store.now(), ready),
+            then=lambda _: hints.ring_all("site:"),
+        )
+        self._remembered: dict[str | None, tuple[float, AnyRow]] = {}
+        hints.listen(CHANGED, self._forget)
 
     def every(self, caller: Caller) -> list[dict[str, Any]]:
         """Those that the caller may call; whoever may see all runs sees all recipes."""
@@ -70,6 +80,7 @@ class Recipes:
         """Add it, or replace the one of that name; runs that were started go on as they began."""
         spec.name_text(name, "name")
         submit.check_inputs(self._blobs, [recipe.run])
+        Brought(self._blobs).check([recipe.run])
 
         def work(connection: Connection) -> dict[str, Any]:
             _check_site(connection, recipe.run.site)
@@ -82,14 +93,18 @@ class Recipes:
                 recipes.make_default(connection, name)
             return _view(_find(connection, name))
 
-        return self._store.write(work)
+        return self._store.write(work, lambda _: self._hints.ring(CHANGED))
 
     def remove(self, caller: Caller, name: str) -> Future[None]:
         def work(connection: Connection) -> None:
             _find(connection, name)
             recipes.remove(connection, name)
 
-        return self._store.write(work)
+        return self._store.write(work, lambda _: self._hints.ring(CHANGED))
+
+    def is_quick(self, name: str | None, bodies: Sequence[Params], idempotency_key: str | None) -> bool:
+        """Whether `request` need not ask the store before it writes, nor compute for long."""
+        return idempotency_key is None and len(bodies) == 1 and self._remember(name) is not None
 
     def request(
         self, caller: Caller, name: str | None, bodies: Sequence[Params], *, idempotency_key: str | None = None
@@ -98,27 +113,23 @@ class Recipes:
 
         The same key again gives the first runs again, whatever has become of the recipe since.
         """
+        row, recipe = self._callable(caller, name)
         keys = _keys(idempotency_key, len(bodies))
-        with self._store.read() as connection:
-            row, recipe = self._callable(connection, caller, name)
-            digests = {key: _digest(row.name, body, len(bodies)) for key, body in zip(keys, bodies, strict=False)}
-            repeated = _repeated(connection, caller.name, digests)
+        digests = {key: _digest(row.name, body, len(bodies)) for key, body in zip(keys, bodies, strict=False)}
+        repeated = self._repeated(caller.name, digests)
         if repeated is not None:
             return _done(Requested(recipe=row.name, runs=repeated))
         specs = _prepare(row.name, recipe, bodies)
         specs = [run.evolve(idempotency_key=key) for run, key in zip(specs, keys, strict=True)] if keys else specs
-        ready = Ready(source=Source(owner=caller.name, recipe=row.name, digests=digests), specs=specs)
-        return self._store.write(
-            lambda connection: ready.start(connection, self._store.now()), lambda _: self._hints.ring_all("site:")
-        )
+        source = Source(owner=caller.name, recipe=row.name, digests=digests)
+        return self._store.write_in(self._requests, Ready(source=source, specs=specs))
 
     def ready(
         self, caller: Caller, name: str | None, bodies: Sequence[Params], inputs: Sequence[InputFile] = ()
     ) -> Ready:
         """The runs that these bodies mean, checked, to be stored together with something else. `inputs` are files that
         each of them finds beside those of the recipe."""
-        with self._store.read() as connection:
-            row, recipe = self._callable(connection, caller, name)
+        row, recipe = self._callable(caller, name)
         specs = _prepare(row.name, recipe, bodies)
         if inputs:
             specs = [run.evolve(inputs=(*run.inputs, *inputs)) for run in specs]
@@ -133,11 +144,11 @@ class Recipes:
 
     def prepare(self, caller: Caller, name: str | None, bodies: Sequence[Params]) -> list[RunSpec]:
         """The runs that `request` would store, checked in the same way."""
+        row, recipe = self._callable(caller, name)
+        specs = _prepare(row.name, recipe, bodies)
         with self._store.read() as connection:
-            row, recipe = self._callable(connection, caller, name)
-            specs = _prepare(row.name, recipe, bodies)
-            for run in {run.resources: run for run in specs}.values():
-                submit.check(connection, run)
+            for run in {(run.resources, run.choice): run for run in specs}.values():
+                submit.check(connection, caller.name, run)
         return specs
 
     def run(self, caller: Caller, name: str, run_id: int) -> dict[str, Any]:
@@ -155,14 +166,42 @@ class Recipes:
             found = runs.list_page(connection, recipe=name, owner=owner, **page)
         return [views.request_view(row) for row in found]
 
-    def _callable(self, connection: Connection, caller: Caller, name: str | None) -> tuple[AnyRow, Recipe]:
-        row = _find(connection, name)
+    def _callable(self, caller: Caller, name: str | None) -> tuple[AnyRow, Recipe]:
+        row = self._row(name)
         recipe = _parse(row)
         if not recipe.may_be_called_by(caller, row.name):
             raise errors.Forbidden(
                 f"{caller.name!r} may not call recipe {row.name!r}", "ask an admin of this yard to name it as a caller"
             )
         return row, recipe
+
+    def _row(self, name: str | None) -> AnyRow:
+        """As it is, or was a moment ago: other programs call the same recipe again and again."""
+        row = self._remember(name)
+        if row is None:
+            remembered = self._remembered  # a change that comes meanwhile puts another in its place
+            with self._store.read() as connection:
+                row = _find(connection, name)
+            remembered[name] = (time.monotonic() + REMEMBERED_S, row)
+        return row
+
+    def _remember(self, name: str | None) -> AnyRow | None:
+        until, row = self._remembered.get(name, (0.0, None))
+        return row if time.monotonic() < until else None
+
+    def _forget(self) -> None:
+        self._remembered = {}
+
+    def _repeated(self, owner: str, digests: Mapping[str, str]) -> list[Submitted] | None:
+        """The runs of a request that was handed in before, all of it."""
+        if not digests:
+            return None
+        with self._store.read() as connection:
+            found = [runs.by_idempotency_key(connection, owner, key) for key in digests]
+        rows = [
+            row for row, digest in zip(found, digests.values(), strict=True) if row and row.idempotency_digest == digest
+        ]
+        return [Submitted(id=row.id, created=False) for row in rows] if len(rows) == len(digests) else None
 
 
 def _find(connection: Connection, name: str | None) -> AnyRow:
@@ -216,17 +255,6 @@ def _digest(name: str, body: Params, count: int) -> str:
     """Of a request as it was sent: what the recipe makes of it may change."""
     asked = {"recipe": name, "params": body, "of": count}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-def _repeated(connection: Connection, owner: str, digests: Mapping[str, str]) -> list[Submitted] | None:
-    """The runs of a request that was handed in before, all of it."""
-    found = []
-    for key, digest in digests.items():
-        row = runs.by_idempotency_key(connection, owner, key)
-        if row is None or row.idempotency_digest != digest:
-            return None
-        found.append(Submitted(id=row.id, created=False))
-    return found or None
 
 
 def _done(requested: Requested) -> Future[Requested]:

@@ -67,6 +67,10 @@ def decide(connection: Connection, now: float, site: str, agent: str, case: Case
 
 
 def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -> Verdict:
+    if report.brought is not None:
+        attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
+        attempts.change(connection, row.run_id, row.number, brought=report.brought)
+        return Verdict(moved=(row.run_id,))
     if not attempt_advances(AttemptState(row.state), report.state):
         if report.detail is not None and report.detail != row.detail:
             native_id = report.native_id or row.native_id
@@ -101,7 +105,7 @@ def _end(connection: Connection, now: float, row: AnyRow, case: Case) -> Verdict
         )  # fmt: skip
     if report.detail:
         add_event(connection, now, row.run_id, row.number, "note", report.detail)
-    if report.outputs:
+    if report.outputs or row.brought:
         attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
     moved = end_attempt(connection, now, run, row, ending, report)
     return Verdict(settled=True, moved=tuple(moved), lane=run.lane, used=_used(now, run, row, report))
@@ -114,11 +118,16 @@ def _used(now: float, run: AnyRow, row: AnyRow, report: Report) -> float:
 
 
 def _missing_bytes(record: dict[str, Any] | None, held: Callable[[str], int]) -> str:
-    sizes = (record or {}).get("sizes") or {}
-    for file, size in sizes.items():
-        if size and held(file) < size:
+    for file, size in promised(record).items():
+        if held(file) < size:
             return f"{file} incomplete: {held(file)} of {size} bytes"
     return ""
+
+
+def promised(record: dict[str, Any] | None) -> dict[str, int]:
+    """The sizes of the files that an attempt has written something to."""
+    sizes = (record or {}).get("sizes") or {}
+    return {file: size for file, size in sizes.items() if size}
 
 
 def end_attempt(
@@ -151,11 +160,21 @@ class _Step(enum.StrEnum):
 
     RETRIED = "retried"  # its retry rule says so, and has one try less
     CONTINUED = "continued"  # it reached its time limit and had saved something
+    RETURNED = "returned"  # it never began, because its node did not answer
+
+
+_WHY = {
+    _Step.RETRIED: "tried again by its retry rule",
+    _Step.CONTINUED: "goes on from what it saved",
+    _Step.RETURNED: "it never began, and waits for another node",
+}
 
 
 def _next_step(run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) -> _Step | None:
     if ending.state != RunState.FAILED or run.cancel_at is not None:
         return None
+    if report and report.record and report.record["ending"] == evidence.RETURNED:
+        return _Step.RETURNED
     spec = json.loads(run.spec)
     rule = Retry.parse(spec.get("retry", {"max": 0}))
     saved = bool(report and report.record and report.record.get("checkpoint_changed"))
@@ -167,8 +186,7 @@ def _next_step(run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) 
 def _queue_again(
     connection: Connection, now: float, run: AnyRow, attempt: int, ending: Ending, step: _Step, facts: dict[str, Any]
 ) -> int:
-    why = "goes on from what it saved" if step is _Step.CONTINUED else "tried again by its retry rule"
-    message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); {why}"
+    message = f"attempt {attempt} ended: {ending.reason} ({ending.detail}); {_WHY[step]}"
     runs.change(
         connection,
         run.id,

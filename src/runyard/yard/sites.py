@@ -14,7 +14,8 @@ from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import RunState
 from runyard.store import attempts, places, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import views
+from runyard.yard import nodes_view, views
+from runyard.yard.nodes_view import MOST_RUNS
 
 
 def get(connection: Connection, name: str) -> AnyRow:
@@ -58,7 +59,17 @@ def edit(connection: Connection, name: str, changes: Mapping[str, Any]) -> None:
     changed = description(row).edited(changes)
     if changed.kind != row.kind and attempts.alive_of_site(connection, name):
         raise errors.Conflict(f"site {name!r} has runs, so its kind cannot change now", f"`runyard ls --site {name}`")
+    for node in description(row).nodes().keys() - changed.nodes().keys():
+        _remove_node(connection, name, node)
     places.change_site(connection, name, kind=changed.kind, config=json.dumps(changed.to_json()))
+
+
+def _remove_node(connection: Connection, site: str, node: str) -> None:
+    """Nobody would look after what it still runs."""
+    if attempts.alive(connection, site, node):
+        fix = f"wait for them or cancel them: `runyard ls --site {site}`; until then keep it with --ssh"
+        raise errors.Conflict(f"node {node!r} of site {site!r} has runs", fix)
+    places.remove_agent(connection, site, node)
 
 
 def remove(connection: Connection, name: str) -> None:
@@ -82,6 +93,7 @@ def view(connection: Connection, row: AnyRow, now: float, lease: float) -> dict[
         "name": row.name,
         "kind": row.kind,
         "drained": bool(row.drained),
+        "drained_at": views.iso(row.drained_at),
         "explicit": bool(row.explicit),
         "note": row.note,
         "created_at": views.iso(row.created_at),
@@ -89,3 +101,11 @@ def view(connection: Connection, row: AnyRow, now: float, lease: float) -> dict[
         "agents": agents,
         "active_runs": attempts.alive_of_site(connection, row.name),
     }
+
+
+def full_view(connection: Connection, row: AnyRow, now: float, lease: float) -> dict[str, Any]:
+    """With its nodes, and the runs that it has."""
+    shown = view(connection, row, now, lease)
+    active = runs.list_page(connection, site=row.name, states=(RunState.STARTING, RunState.RUNNING), limit=MOST_RUNS)
+    nodes = nodes_view.look(connection, row, shown["agents"], description(row).nodes())
+    return {**shown, "nodes": nodes, "runs": [views.run_view(run, []) for run in active]}

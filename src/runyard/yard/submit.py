@@ -13,12 +13,11 @@ from sqlalchemy import Connection
 from runyard import errors
 from runyard.blobs import Blobs
 from runyard.model import fields
-from runyard.model.resources import Capacity, Resources
 from runyard.model.spec import RunSpec
 from runyard.model.states import Reason, RunState
 from runyard.store import counters, gates, places, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import placement
+from runyard.yard import fitting, needs
 from runyard.yard.dependencies import Outlook, Plan
 
 
@@ -49,20 +48,37 @@ def _asked(spec: RunSpec) -> dict[str, Any]:
     return {name: value for name, value in spec.to_json().items() if name not in ("idempotency_key", "origin")}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handed:
+    """Runs that are accepted all or not at all."""
+
+    source: Source
+    specs: Sequence[RunSpec]
+
+
 def submit(connection: Connection, now: float, source: Source, specs: Sequence[RunSpec]) -> list[Submitted]:
-    known = _Known(connection)
-    for index, spec in enumerate(specs):
-        with numbered(index if len(specs) > 1 else None):
-            known.check(spec)
-    results, fresh = _split_repeated(connection, source, specs)
-    if fresh:
-        _insert(connection, now, source, fresh, known)
+    return submit_all(connection, now, [Handed(source=source, specs=specs)])[0]
+
+
+def submit_all(connection: Connection, now: float, handed: Sequence[Handed]) -> list[list[Submitted]]:
+    """What several callers have handed in, in as few statements as for one of them."""
+    known = {one.source.owner: _Known(connection, one.source.owner) for one in handed}
+    for one in handed:
+        known[one.source.owner].check_all(one.specs)
+    ids = _fresh_ids(connection, [spec for one in handed for spec in one.specs])
+    rows, seen = _Rows(now), dict[tuple[str, str], tuple[int, str]]()
+    results = []
+    for one in handed:
+        found, fresh = _split_repeated(connection, one, ids, seen)
+        rows.add(one.source, fresh, known[one.source.owner].parents)
+        results.append(found)
+    rows.insert(connection)
     return results
 
 
-def check(connection: Connection, spec: RunSpec) -> list[str]:
+def check(connection: Connection, owner: str, spec: RunSpec) -> list[str]:
     """The sites that may take it; raises what `submit` would raise."""
-    return _Known(connection).check(spec)
+    return _Known(connection, owner).check(spec)
 
 
 def check_inputs(blobs: Blobs, specs: Sequence[RunSpec]) -> None:
@@ -94,21 +110,28 @@ class numbered:
 
 
 class _Known:
-    """What exists now: sites with their capacities, and the parents that specs name. Looked up once per call."""
+    """What exists now: sites with their nodes, and the parents that specs name. Looked up once per call."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, owner: str) -> None:
+        self._connection, self._owner = connection, owner
         landscape = places.landscape(connection)
-        self._sites, self._capacities = landscape.sites, landscape.capacities
-        self._fits: dict[tuple[str | None, Resources], list[str]] = {}
+        self._sites, self._nodes = landscape.sites, landscape.nodes
+        self._fits: dict[tuple[Any, ...], list[str]] = {}
         self.parents: dict[int, AnyRow] = {}
         self._loaded: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
+    def check_all(self, specs: Sequence[RunSpec]) -> None:
+        for index, spec in enumerate(specs):
+            with numbered(index if len(specs) > 1 else None):
+                self.check(spec)
+
     def check(self, spec: RunSpec) -> list[str]:
-        seen = (spec.site, spec.resources)
+        seen = (spec.site, spec.resources, spec.choice, spec.project)
         if seen not in self._fits:
             candidates = self._candidates(spec.site)
-            self._check_fits(spec, candidates)
+            # A site that nobody has served yet may turn out to have anything.
+            if all(site in self._nodes for site in candidates):
+                fitting.check(spec, self._owner, {site: self._nodes[site] for site in candidates})
             self._fits[seen] = candidates
         if (spec.after, spec.after_any) not in self._loaded:
             self._load_parents(spec.after + spec.after_any)
@@ -123,20 +146,10 @@ class _Known:
         free = [name for name, row in self._sites.items() if not row.explicit]
         if not free:
             notes = "; ".join(row.note for row in self._sites.values() if row.note)
+            if not self._sites:
+                raise errors.Unsatisfiable("this yard has no site yet", "add one: `runyard site add NAME …`")
             raise errors.Unsatisfiable(f"no site takes this run by itself: {notes}", "name one with --site")
         return free
-
-    def _check_fits(self, spec: RunSpec, candidates: list[str]) -> None:
-        fitting: dict[str, Capacity] = {}
-        for site in candidates:
-            capacities = self._capacities.get(site, [])
-            # A site that nobody has served yet may turn out to have anything.
-            if not capacities or any(not capacity.shortages(spec.resources) for capacity in capacities):
-                return
-            fitting.update({f"site {site!r}": capacity for capacity in capacities})
-        raise errors.Unsatisfiable(
-            f"no site can ever give {spec.resources.describe()}", placement.nearest(spec.resources, fitting)
-        )
 
     def _load_parents(self, ids: Sequence[int]) -> None:
         missing = [run_id for run_id in ids if run_id not in self.parents]
@@ -147,21 +160,20 @@ class _Known:
 
 
 def _split_repeated(
-    connection: Connection, source: Source, specs: Sequence[RunSpec]
+    connection: Connection, handed: Handed, ids: Iterator[int], seen: dict[tuple[str, str], tuple[int, str]]
 ) -> tuple[list[Submitted], list[tuple[int, RunSpec]]]:
     """Ids for all specs, and those that are new."""
     results: list[Submitted] = []
     fresh: list[tuple[int, RunSpec]] = []
-    seen: dict[str, tuple[int, str]] = {}
-    ids = _fresh_ids(connection, specs)
-    for spec in specs:
+    source = handed.source
+    for spec in handed.specs:
         first = _first_with_key(connection, source, spec, seen)
         run_id = next(ids) if first is None else first
         results.append(Submitted(id=run_id, created=first is None))
         if first is None:
             fresh.append((run_id, spec))
             if spec.idempotency_key:
-                seen[spec.idempotency_key] = (run_id, source.digest(spec))
+                seen[source.owner, spec.idempotency_key] = (run_id, source.digest(spec))
     return results, fresh
 
 
@@ -174,12 +186,12 @@ def _fresh_ids(connection: Connection, specs: Sequence[RunSpec]) -> Iterator[int
 
 
 def _first_with_key(
-    connection: Connection, source: Source, spec: RunSpec, seen: Mapping[str, tuple[int, str]]
+    connection: Connection, source: Source, spec: RunSpec, seen: Mapping[tuple[str, str], tuple[int, str]]
 ) -> int | None:
     key = spec.idempotency_key
     if key is None:
         return None
-    first = seen.get(key)
+    first = seen.get((source.owner, key))
     if first is None:
         row = runs.by_idempotency_key(connection, source.owner, key)
         if row is None:
@@ -192,15 +204,29 @@ def _first_with_key(
     return first[0]
 
 
-def _insert(
-    connection: Connection, now: float, source: Source, fresh: list[tuple[int, RunSpec]], known: _Known
-) -> None:
-    plan = Plan({run_id for run_id, _ in fresh}, known.parents)
-    rows = [_row(now, source, run_id, spec, plan.add(run_id, spec)) for run_id, spec in fresh]
-    runs.insert_runs(connection, rows)
-    gates.add(connection, plan.gates())
-    runs.insert_tags(connection, [{"run_id": run_id, "tag": tag} for run_id, spec in fresh for tag in spec.tags])
-    runs.insert_events(connection, [_event(now, source, row) for row in rows])
+class _Rows:
+    """What is written for fresh runs, gathered."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._runs: list[dict[str, Any]] = []
+        self._gates: list[gates.Gate] = []
+        self._tags: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
+
+    def add(self, source: Source, fresh: list[tuple[int, RunSpec]], parents: Mapping[int, AnyRow]) -> None:
+        plan = Plan({run_id for run_id, _ in fresh}, parents)
+        rows = [_row(self._now, source, run_id, spec, plan.add(run_id, spec)) for run_id, spec in fresh]
+        self._runs += rows
+        self._gates += plan.gates()
+        self._tags += [{"run_id": run_id, "tag": tag} for run_id, spec in fresh for tag in spec.tags]
+        self._events += [_event(self._now, source, row) for row in rows]
+
+    def insert(self, connection: Connection) -> None:
+        runs.insert_runs(connection, self._runs)
+        gates.add(connection, self._gates)
+        runs.insert_tags(connection, self._tags)
+        runs.insert_events(connection, self._events)
 
 
 def _event(now: float, source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,6 +236,7 @@ def _event(now: float, source: Source, row: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _row(now: float, source: Source, run_id: int, spec: RunSpec, outlook: Outlook) -> dict[str, Any]:
+    lane = f"{source.owner}/{spec.project}"
     return {
         "id": run_id,
         "owner": source.owner,
@@ -221,7 +248,8 @@ def _row(now: float, source: Source, run_id: int, spec: RunSpec, outlook: Outloo
         "exit_code": None,
         "priority": spec.priority,
         "wanted_site": spec.site or "",
-        "lane": f"{source.owner}/{spec.project}",
+        "lane": lane,
+        "track": needs.track(lane, spec),
         "blocked": outlook.blocked,
         "cpus": spec.resources.cpus * spec.resources.nodes,
         "gpus": spec.resources.gpus * spec.resources.nodes,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from runyard.model import units
 from runyard.model.states import FINAL, RunState
+from runyard.model.wire import Disk
 from runyard.store.rows import AnyRow
 
 
@@ -121,17 +123,30 @@ def is_silent(agent: AnyRow, now: float, lease: float) -> bool:
 
 
 def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
+    disk = Disk(**json.loads(row.disk)) if row.disk else None
+    is_full = disk is not None and disk.is_full
     return {
         "site": row.site,
         "name": row.name,
         "node": row.node,
         "version": row.version,
         "incarnation": row.incarnation,
-        "state": "unreachable" if is_silent(row, now, lease) else "alive",
+        "state": "unreachable" if row.unreachable or is_silent(row, now, lease) else "full" if is_full else "alive",
         "total": json.loads(row.total),
         "free": json.loads(row.free),
+        "labels": json.loads(row.labels),
+        "limits": json.loads(row.limits),
+        "disk": disk.to_json() if disk else None,
+        "trouble": row.away or (_full(row.node, disk) if disk and is_full else None),
         "seen_at": iso(row.seen_at),
+        "since": iso(row.since),
     }
+
+
+def _full(node: str, disk: Disk) -> str:
+    free, kept = units.show_size(disk.free), units.show_size(disk.kept)
+    told = f"{node} starts nothing: {free} free in {disk.path}, {kept} are kept"
+    return f"{told}; free some space or lower disk_reserve"
 
 
 def token_view(row: AnyRow) -> dict[str, Any]:
@@ -141,5 +156,6 @@ def token_view(row: AnyRow) -> dict[str, Any]:
         "role": row.role,
         "site": row.site,
         "recipes": json.loads(row.recipes),
+        "limits": json.loads(row.limits),
         "created_at": iso(row.created_at),
     }

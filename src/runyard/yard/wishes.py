@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from runyard import errors
 from runyard.model.roles import Caller
 from runyard.model.states import FINAL, Reason, RunState
-from runyard.store import gates, runs
+from runyard.store import attempts, gates, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import dependencies, settle
 from runyard.yard.evidence import Ending
@@ -61,6 +61,16 @@ def cancel(connection: Connection, now: float, caller: Caller, run: AnyRow) -> N
         settle.finish_run(connection, now, run, ending, run.attempt)
     else:
         settle.add_event(connection, now, run.id, run.attempt, "cancel", f"{caller.name} asked to cancel it")
+
+
+def ask_outputs(connection: Connection, run: AnyRow) -> int:
+    """The number of the wish to see what the run has left so far; 0 when nothing of it runs."""
+    if RunState(run.state) is not RunState.RUNNING:
+        return 0
+    row = attempts.get(connection, run.id, run.attempt)
+    assert row is not None, "a run that runs has an attempt"
+    attempts.change(connection, run.id, run.attempt, asked=row.asked + 1)
+    return int(row.asked) + 1
 
 
 def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> None:

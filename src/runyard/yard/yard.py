@@ -18,27 +18,45 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import __version__, errors, home
-from runyard.blobs import AttemptFiles, Blobs
+from runyard.blobs import S3Access, open_blobs
 from runyard.broker.hints import Hints
+from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.roles import Caller, Role
 from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
+from runyard.model.states import FINAL, RunState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings, read_secret
-from runyard.store import Store, attempts, counters, gates, open_store, places, queue, runs
+from runyard.store import Series, Store, attempts, counters, gates, open_store, places, queue, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import access, demand, dispatch, reaper, sites, submit, views, wishes, workload
+from runyard.yard import (
+    access,
+    demand,
+    dispatch,
+    fleet,
+    mirror,
+    obstacles,
+    reaper,
+    sites,
+    submit,
+    views,
+    wishes,
+    workload,
+)
+from runyard.yard.brought import Brought
 from runyard.yard.feed import Feed
+from runyard.yard.fleet import Fleet, Single
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.outbox import Outbox
 from runyard.yard.preparations import Preparations
 from runyard.yard.recipes import Params, Recipes, Requested
 from runyard.yard.requests import Requests
-from runyard.yard.submit import Source, Submitted
+from runyard.yard.submit import Handed, Source, Submitted
 from runyard.yard.views import RunFilter
 
 SITES_CHANGED = "sites"  # the hint for whoever serves sites from this process
+TOKENS_CHANGED = "tokens"
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
 Wish = Callable[[Connection, float, Caller, AnyRow], None]
 
@@ -48,8 +66,10 @@ class Yard:
         self.settings = settings
         self.store = store
         self.hints = Hints()
-        self.blobs = Blobs(settings.home / "blobs")
-        self.files = AttemptFiles(settings.home / "logs")
+        self.fleet: Fleet = Single()
+        self.blob_store = open_blobs(settings.blobs, settings.home, S3Access.of(settings))
+        self.blobs, self.files = self.blob_store.blobs, self.blob_store.files
+        self._brought = Brought(self.blobs)
         self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)
         self.preparations = Preparations(store, self.hints, self.recipes, self.requests)
@@ -57,17 +77,29 @@ class Yard:
         self.feed = Feed(store)
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
         self._access = access.Access(store)
+        self.hints.listen(TOKENS_CHANGED, self._access.forget)
         self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
+        self._submissions: Series[Handed, list[Submitted]] = Series(
+            work=lambda connection, handed: submit.submit_all(connection, store.now(), handed),
+            then=lambda _: self.hints.ring_all("site:"),
+        )
         self._counts: dict[str, int] = {}
         self._counted_until = 0.0
 
     @classmethod
-    def open(cls, settings: Settings, *, network: bool = False) -> Yard:
-        """Open and migrate the store of this home, and see to the owner's token."""
+    def open(cls, settings: Settings, *, network: bool = False, passing: bool = False) -> Yard:
+        """Open and migrate the store of this home, and see to the owner's token. `passing`: no background part of
+        the yard will run in this process. Raises ConfigError, also where another server does not let us join."""
         home.prepare(settings)
         yard = cls(settings, open_store(settings.store_url, network=network))
-        secret = home.first_token(settings.token_file)
-        yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
+        try:
+            yard.blob_store.check()
+            yard.fleet = fleet.join(yard.store, yard.hints, yard.blob_store, passing=passing)
+            secret = home.first_token(settings.token_file)
+            yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
+        except BaseException:
+            yard.close()
+            raise
         return yard
 
     def _introduce(self, connection: Connection, secret: str) -> None:
@@ -82,17 +114,17 @@ class Yard:
         self._dispatcher.prefix = f"ry-{yard_id:x}-{epoch}"
 
     def close(self) -> None:
+        self.fleet.close()
+        self.blob_store.close()
         self.store.close()
 
     # --- people -------------------------------------------------------------------------------------------------
 
     def submit(self, caller: Caller, specs: Sequence[RunSpec]) -> Future[list[Submitted]]:
         submit.check_inputs(self.blobs, specs)
+        self._brought.check(specs)
 
-        def work(connection: Connection) -> list[Submitted]:
-            return submit.submit(connection, self.store.now(), Source(owner=caller.name), specs)
-
-        return self.store.write(work, lambda _: self.hints.ring_all("site:"))
+        return self.store.write_in(self._submissions, Handed(source=Source(owner=caller.name), specs=specs))
 
     def request(
         self, caller: Caller, recipe: str | None, bodies: Sequence[Params], *, idempotency_key: str | None = None
@@ -101,10 +133,10 @@ class Yard:
         return self.recipes.request(caller, recipe, bodies, idempotency_key=idempotency_key)
 
     def plan(self, caller: Caller, spec: RunSpec) -> dict[str, Any]:
-        """What `submit` would do, checked the same way; nothing is stored."""
+        """What `submit` would do, checked the same way; nothing is stored. Code and data need not be sent for that."""
         submit.check_inputs(self.blobs, [spec])
         with self.store.read() as connection:
-            candidates = submit.check(connection, spec)
+            candidates = submit.check(connection, caller.name, spec)
             waiting = queue.waiting(connection, ["", *candidates])
         return {
             "site": spec.site or (candidates[0] if len(candidates) == 1 else "any"),
@@ -133,8 +165,10 @@ class Yard:
             tags = runs.tags_of(connection, [run_id])
             tries = attempts.of_run(connection, run_id)
             after = gates.parents_of(connection, run_id)
+            obstacle = obstacles.of(connection, row, self.store.now(), self.settings.lease)
         return {
             **views.run_view(row, tags.get(run_id, [])),
+            "detail": row.detail or obstacle,
             "spec": views.spec_view(row),
             "after": after,
             "attempts": [views.attempt_view(a, self._held(run_id, a.number, "log")) for a in tries],
@@ -212,6 +246,21 @@ class Yard:
             _run(connection, run_id)
             return [views.output_view(row) for row in attempts.outputs_of(connection, run_id)]
 
+    def ask_outputs(self, run_id: int) -> Future[int]:
+        """Have the outputs of a run brought as they are now; see `wishes.ask_outputs`."""
+
+        def work(connection: Connection) -> int:
+            return wishes.ask_outputs(connection, _run(connection, run_id))
+
+        return self.store.write(work, lambda number: self.hints.ring_all("site:") if number else None)
+
+    def has_outputs(self, run_id: int, wish: int) -> bool:
+        """Whether they are as new as the wish, or as new as they can be."""
+        with self.store.read() as connection:
+            row = _run(connection, run_id)
+            newest = attempts.get(connection, run_id, row.attempt)
+        return RunState(row.state) in FINAL or (newest is not None and 0 < wish <= newest.brought)
+
     def _held(self, run_id: int, attempt: int, file: str) -> int:
         return self.files.size(AttemptKey(run=run_id, attempt=attempt), file)
 
@@ -223,9 +272,7 @@ class Yard:
 
     def site(self, name: str) -> dict[str, Any]:
         with self.store.read() as connection:
-            shown = self._site_view(connection, sites.get(connection, name))
-            active = runs.list_page(connection, site=name, states=("starting", "running"), limit=1000)
-            return {**shown, "runs": [views.run_view(run, []) for run in active]}
+            return sites.full_view(connection, sites.get(connection, name), self.store.now(), self.settings.lease)
 
     def agents(self) -> list[dict[str, Any]]:
         now = self.store.now()
@@ -246,9 +293,9 @@ class Yard:
     def drain(self, caller: Caller, name: str, drained: bool) -> Future[dict[str, Any]]:
         """A drained site starts nothing new; what runs there goes on."""
 
-        def change(connection: Connection, _: float) -> None:
+        def change(connection: Connection, now: float) -> None:
             sites.get(connection, name)
-            places.change_site(connection, name, drained=int(drained))
+            places.change_site(connection, name, drained=int(drained), drained_at=now if drained else None)
 
         return self._change_site(name, change)
 
@@ -321,10 +368,11 @@ class Yard:
             return [views.token_view(row) for row in places.all_tokens(connection)]
 
     def create_token(
-        self, caller: Caller, name: str, role: str, site: str | None = None, recipes: Sequence[str] = ()
-    ) -> Future[dict[str, Any]]:
+        self, caller: Caller, name: str, role: str, site: str | None = None, recipes: Sequence[str] = (),
+        limits: Limits = EVERYBODY,
+    ) -> Future[dict[str, Any]]:  # fmt: skip
         def work(connection: Connection) -> dict[str, Any]:
-            return access.create(connection, self.store.now(), name, role, site, recipes)
+            return access.create(connection, self.store.now(), name, role, site, recipes, limits)
 
         return self.store.write(work)
 
@@ -333,7 +381,7 @@ class Yard:
             if not places.revoke_token(connection, token_id, self.store.now()):
                 raise errors.NotFound(f"there is no token {token_id}", "list them with `runyard token list`")
 
-        return self.store.write(work, lambda _: self._access.forget())
+        return self.store.write(work, lambda _: self.hints.ring(TOKENS_CHANGED))
 
     def counts(self) -> dict[str, int]:
         """Runs per state. Counting a million takes a while, so a count is kept for ten times as long as it took."""
@@ -356,6 +404,7 @@ class Yard:
             "home": str(self.settings.home),
             "pid": os.getpid(),
             "runs": self.counts(),
+            "mirror": mirror.view(self.settings, self.store),
         }
 
 

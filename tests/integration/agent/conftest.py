@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from runyard.agent.agent import Agent
-from runyard.agent.errands import InlineErrands
+from runyard.agent.errands import Errands, InlineErrands
 from runyard.backends.base import Backend
 from runyard.backends.local import LocalBackend
 from runyard.model.resources import Capacity, Gpu
+from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
 from runyard.runner import link, records, sweep, tree
 from runyard.testing.backend_contract import until
@@ -57,10 +58,16 @@ class Crew:
         self.yard = FakeYard()
         self._agents: list[Agent] = []
 
-    def agent(self, *, cpus: int = 2, gpus: tuple[Gpu, ...] = (), backend: Backend | None = None) -> Agent:
+    def agent(
+        self, *, cpus: int = 2, gpus: tuple[Gpu, ...] = (), backend: Backend | None = None,
+        errands: Errands | None = None, described: SiteSpec | None = None,
+    ) -> Agent:  # fmt: skip
         """A fresh one, as after a restart. The one before it is killed: it is never asked anything again."""
         total = Capacity(cpus=cpus, memory=1 << 40, gpus=gpus)
-        made = Agent(self.yard, backend or LocalBackend(self.site), self.site, "local", total, errands=InlineErrands())
+        made = Agent(
+            self.yard, backend or LocalBackend(self.site), self.site, "local", total,
+            errands=errands or InlineErrands(), described=described,
+        )  # fmt: skip
         self._agents.append(made)
         return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ from runyard import errors
 from runyard.model.resources import Capacity, Resources
 from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
+from runyard.model.tree import Tree, TreeFile
 from runyard.model.wire import AttemptKey, Claim, Hello, Report, StopOrder, SyncRequest, SyncResponse
+
+PIECE = 1 << 20  # bytes that come at once
 
 
 class FakeYard:
@@ -27,6 +30,7 @@ class FakeYard:
         self.owned: dict[AttemptKey, Claim] = {}
         self.files: dict[tuple[AttemptKey, str], bytes] = {}
         self.blobs: dict[str, bytes] = {}
+        self.fetched: list[str] = []  # blobs, in the order in which they were sent
         self.ended: dict[AttemptKey, Report] = {}
         self.stops: dict[AttemptKey, str] = {}
         self.reports: list[Report] = []
@@ -49,6 +53,16 @@ class FakeYard:
         )  # fmt: skip
         self.queue.append(made)
         return made.key
+
+    def store(self, data: bytes) -> str:
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        self.blobs[digest] = data
+        return digest
+
+    def store_folder(self, files: dict[str, bytes], *executable: str) -> str:
+        """Its tree's digest."""
+        entries = [TreeFile(path, self.store(data), len(data), path in executable) for path, data in files.items()]
+        return self.store(Tree.build(entries).encode())
 
     def cancel(self, which: AttemptKey, reason: str = "user") -> None:
         self.stops[which] = reason
@@ -113,11 +127,19 @@ class FakeYard:
             raise errors.InvalidInput("another digest")
         self.blobs[digest] = data
 
-    def get_blob(self, digest: str) -> Iterator[bytes]:
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
         self._reach()
         if digest not in self.blobs:
             raise errors.NotFound(f"there is no blob {digest}")
-        yield self.blobs[digest]
+        self.fetched.append(digest)
+        for start in range(offset, len(self.blobs[digest]), PIECE):
+            yield self.blobs[digest][start : start + PIECE]
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        if lost := [digest for digest in digests if digest not in self.blobs]:
+            raise errors.NotFound(f"there is no blob {lost[0]}")
+        for digest in digests:
+            yield digest, b"".join(self.get_blob(digest))
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self.ring = callback

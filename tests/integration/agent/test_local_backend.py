@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from runyard import errors
-from runyard.backends import local as local_backend
 from runyard.backends.base import Job, Presence, Stop
 from runyard.backends.local import LocalBackend
-from runyard.runner import link, records
+from runyard.runner import attendant, link, records
 from runyard.testing.backend_contract import BackendContract, Jobs, batch, is_alive, record_of, sight, until
 
 
@@ -142,7 +141,7 @@ def test_a_deaf_runner_is_killed(backend: LocalBackend, jobs: Jobs) -> None:
     os.kill(runner["pid"], signal.SIGSTOP)
     backend.cancel([Stop(job=job, reason="user", grace=1, waited=0)])
     assert is_alive(runner["pid"])
-    backend.cancel([Stop(job=job, reason="user", grace=1, waited=1 + local_backend.DEAF_S + 1)])
+    backend.cancel([Stop(job=job, reason="user", grace=1, waited=1 + attendant.DEAF_S + 1)])
     until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,13 +13,16 @@ from typing import Any
 
 import pytest
 
+from runyard import errors
 from runyard.agent.agent import Agent
 from runyard.agent.http import HttpLink
 from runyard.agent.link import Link
 from runyard.backends import capacity
 from runyard.backends.local import LocalBackend
+from runyard.model import packs
 from runyard.model.roles import Role
 from runyard.model.spec import RunSpec
+from runyard.model.tree import Tree, TreeFile
 from runyard.server.embedded import DirectLink
 from runyard.server.serve import serve
 from runyard.settings import Settings
@@ -102,8 +106,7 @@ def test_a_run_ends_with_log_and_outputs(site: Site) -> None:
     assert site.log(run) == b"hello\n"
     [output] = site.yard.outputs(run)
     assert (output["path"], output["size"]) == ("d/f", 4)
-    with site.yard.blobs.open(output["digest"]) as blob:
-        assert blob.read() == b"out\n"
+    assert b"".join(site.yard.blobs.chunks(output["digest"])) == b"out\n"
 
 
 def test_many_short_runs(site: Site) -> None:
@@ -213,3 +216,38 @@ def test_inputs_travel_from_the_yard_to_the_run(site: Site) -> None:
                       inputs=[{"digest": digest, "to": "a"}, {"digest": digest, "to": "b/c"}])  # fmt: skip
     assert site.finish(run)["state"] == "succeeded", site.log(run)
     assert site.log(run).split()[0].decode() == digest.removeprefix("sha256:")
+
+
+def test_code_and_data_travel_from_the_yard_to_the_run(site: Site) -> None:
+    large = secrets.token_bytes(packs.LARGE + 5)
+    files = {f"src/{number}.txt": b"%d\n" % number for number in range(200)}
+    code = _folder(
+        site.yard, {**files, "large": large, "run.sh": b"#!/bin/sh\ncat src/*.txt large | sha256sum\n"}, "run.sh"
+    )
+    data = [{"tree": _folder(site.yard, {"words": b"1"})["tree"], "to": "corpora"}]
+    site.start()
+    runs = [site.submit(["sh", "-c", "./run.sh; cat corpora/words"], code=code, data=data) for _ in range(2)]
+    whole = b"".join(data for _, data in sorted(files.items())) + large
+    for run in runs:
+        assert site.finish(run)["state"] == "succeeded", site.log(run)
+        assert site.log(run).decode() == f"{hashlib.sha256(whole).hexdigest()}  -\n1"
+
+
+def test_a_large_file_goes_on_where_it_was(site: Site) -> None:
+    data = secrets.token_bytes(packs.LARGE + 5)
+    digest = site.yard.blobs.add([data])
+    link = site._make_link()
+    with contextlib.closing(link):
+        assert b"".join(link.get_blob(digest, 1000)) == data[1000:]
+        assert b"".join(link.get_blob(digest, len(data))) == b""
+        with pytest.raises(errors.NotFound):
+            next(iter(link.get_blob(f"sha256:{'0' * 64}")))
+        with pytest.raises(errors.NotFound):
+            next(iter(link.get_blobs([f"sha256:{'0' * 64}"])))
+        assert link.missing_blobs([digest, f"sha256:{'0' * 64}"]) == {f"sha256:{'0' * 64}"}
+
+
+def _folder(yard: Yard, files: dict[str, bytes], *executable: str) -> dict[str, Any]:
+    stored = [TreeFile(path, yard.blobs.add([data]), len(data), path in executable) for path, data in files.items()]
+    tree = Tree.build(stored)
+    return {"tree": yard.blobs.add([tree.encode()]), "files": len(files), "size": tree.size}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from runyard.backends.base import Job, Presence
+from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
 from runyard.testing.backend_contract import record_of
 from tests.integration.batch.site import Site, batch_of, begun, recorded, until, wait
@@ -79,6 +81,80 @@ def test_bad_nodes_are_avoided_as_long_as_there_are_others(site: Site) -> None:
     assert backend.submit(replace(batch, avoid=tuple(bad), warning=60)) == []
     begun(backend, job)
     assert backend.poll([job])[job.key].node == good
+
+
+def test_a_run_goes_to_the_node_that_it_names(site: Site) -> None:
+    for node in site.lab.nodes:
+        job, backend = site.sleeper(), site.backend()
+        assert backend.submit(replace(batch_of(job), choice=NodeChoice(node=(node,)))) == []
+        begun(backend, job)
+        assert backend.poll([job])[job.key].node == node
+
+
+def test_a_run_goes_to_any_of_the_nodes_that_it_names(site: Site) -> None:
+    """And to none that it excludes."""
+    *others, last = site.lab.nodes
+    job, backend = site.sleeper(), site.backend()
+    choice = NodeChoice(node=tuple(site.lab.nodes), exclude=tuple(others))
+    assert backend.submit(replace(batch_of(job), choice=choice)) == []
+    begun(backend, job)
+    assert backend.poll([job])[job.key].node == last
+
+
+def test_a_node_that_a_cluster_does_not_have_is_its_own_word(site: Site) -> None:
+    """Slurm refuses it at once; Grid Engine lets it wait for a host that may come."""
+    job, backend = site.sleeper(), site.backend()
+    refusals = backend.submit(replace(batch_of(job), choice=NodeChoice(node=("nowhere",))))
+    if site.kind == "slurm":
+        [refusal] = refusals
+        assert (refusal.final, refusal.ending) == (True, "rejected")
+        assert "Invalid node name specified" in refusal.text
+    else:
+        assert refusals == []
+        assert backend.poll([job])[job.key].presence in (Presence.PENDING, Presence.UNKNOWN)
+
+
+def test_labels_are_features_of_slurm(slurm_lab: GetLab) -> None:
+    site = Site(slurm_lab(), "slurm")
+    *_, last = site.lab.nodes
+    _give_features(site, last, "fast,rack=a")
+    try:
+        job, backend = site.sleeper(), site.backend()
+        assert backend.submit(replace(batch_of(job), choice=NodeChoice(labels=("fast", "rack=a")))) == []
+        begun(backend, job)
+        assert backend.poll([job])[job.key].node == last
+        [refusal] = backend.submit(replace(batch_of(site.sleeper()), choice=NodeChoice(labels=("slow",))))
+        assert "feature" in refusal.text.lower()
+    finally:
+        _give_features(site, last, "")
+
+
+def _give_features(site: Site, node: str, features: str) -> None:
+    words = [f"{which}Features={features}" for which in ("Available", "Active")]
+    site.lab.admin("scontrol", "update", f"NodeName={node}", *words)
+
+
+def test_labels_are_resources_of_grid_engine(gridengine_lab: GetLab) -> None:
+    site = Site(gridengine_lab(), "gridengine")
+    *_, last = site.lab.nodes
+    site.lab.admin("qconf", "-aattr", "exechost", "complex_values", "fast=true,rack=a", last)
+    try:
+        job, backend = site.sleeper(), site.backend()
+        assert backend.submit(replace(batch_of(job), choice=NodeChoice(labels=("fast", "rack=a")))) == []
+        begun(backend, job)
+        assert backend.poll([job])[job.key].node == last
+    finally:
+        site.lab.admin("qconf", "-dattr", "exechost", "complex_values", "fast=true,rack=a", last)
+
+
+def test_a_job_has_scratch_space_on_its_node_until_it_ends(site: Site) -> None:
+    body = 'echo "$RUNYARD_SCRATCH"; [ "$TMPDIR" = "$RUNYARD_SCRATCH" ] && echo x > "$TMPDIR/x"'
+    job, backend = site.jobs.make(["sh", "-c", body], inherit_env=True), site.backend()
+    assert backend.submit(batch_of(job)) == []
+    place = Path(finished(site, job).strip())
+    assert place.parent.name == f"runyard-{site.lab.user.uid}"
+    wait(backend, job, Presence.GONE)
+    assert not place.exists()
 
 
 def test_a_name_that_is_no_node_hinders_nobody(site: Site) -> None:

@@ -40,7 +40,6 @@ class Office:
 
     def stop(self) -> None:
         self._stop.set()
-        self.replies.ring()
         for thread in self._threads:
             thread.join()
 

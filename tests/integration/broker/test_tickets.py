@@ -121,7 +121,7 @@ def test_a_foreign_message_is_set_aside_with_the_reason(
 def test_an_office_works_until_it_is_stopped_and_outlives_the_broker(
     lab: RabbitLab, url: str, connect: Connect, office_thread: Callable[[Office], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tickets, "AGAIN_S", 0.3)
+    monkeypatch.setattr(tickets.Office, "again_s", 0.3)
     connection, agent = connect(url), Agent(connect(url))
     office_thread(Office(connection, lambda: {"gpus": 1}))
     until(lambda: agent.woken, "a ticket")
@@ -137,7 +137,7 @@ def test_an_empty_disk_costs_nothing_but_time(
     lab: RabbitLab, connect: Connect, office_thread: Callable[[Office], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The vhost `/`, because a broker that lost its disk has no other."""
-    monkeypatch.setattr(tickets, "AGAIN_S", 0.3)
+    monkeypatch.setattr(tickets.Office, "again_s", 0.3)
     url = lab.url("/")
     agent = Agent(connect(url))
     office_thread(Office(connect(url), lambda: {"gpus": 1}))

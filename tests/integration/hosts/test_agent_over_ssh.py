@@ -93,6 +93,47 @@ def test_inputs_arrive_behind_the_login_nodes(crew: Crew) -> None:
     assert crew.yard.log(key).split() == [digest.removeprefix("sha256:"), "-"]
 
 
+def test_an_array_of_five_has_its_code_and_data_brought_once(crew: Crew) -> None:
+    files = {
+        "main.sh": b"#!/bin/sh\necho $RUNYARD_INDEX; . lib/words; cat corpora/words\n",
+        "lib/words": b"echo in\n",
+    }
+    code = {"tree": crew.yard.store_folder(files, "main.sh"), "files": 2, "size": 1}
+    data = [{"tree": crew.yard.store_folder({"words": b"data\n"}), "to": "corpora"}]
+    batch = f"far-{secrets.token_hex(4)}"
+    keys = [crew.yard.submit(["./main.sh"], code=code, data=data) for _ in range(5)]
+    for number, claim in enumerate(crew.yard.queue):
+        crew.yard.queue[number] = dataclasses.replace(claim, batch=batch, position=number + 1)
+    agent = crew.agent()
+    crew.drive(agent, lambda: all(key in crew.yard.ended for key in keys), "all ends")
+    assert [crew.yard.log(key).split() for key in keys] == [[str(n), "in", "data"] for n in range(1, 6)]
+    assert len(crew.yard.fetched) == 5, "two trees and three files"
+    left = Path(crew.site.directory, "runs", str(keys[0].run), "a1", "code")
+    crew.drive(agent, lambda: not left.exists(), "the copy is gone")
+
+
+def test_a_connection_that_is_cut_while_files_travel_is_made_again(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runyard.agent.start.PAUSE_S", 0.5)
+    data = secrets.token_bytes(12 << 20)
+    code = {"tree": crew.yard.store_folder({"large": data}), "files": 1, "size": len(data)}
+    real, offsets = crew.yard.get_blob, list[int]()
+
+    def cutting(digest: str, offset: int = 0) -> Iterator[bytes]:
+        is_large = crew.yard.blobs[digest] is data
+        offsets.extend([offset] if is_large else [])
+        for number, piece in enumerate(real(digest, offset)):
+            if is_large and number == 5 and len(offsets) == 1:
+                for name in crew.site.logins.names:
+                    crew.site.logins.drop_connections(name)
+            yield piece
+
+    monkeypatch.setattr(crew.yard, "get_blob", cutting)
+    key, agent = crew.submit("sha256sum < large", code=code), crew.agent()
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    assert crew.yard.log(key).split()[0] == hashlib.sha256(data).hexdigest()
+    assert len(offsets) == 2 and offsets[1] > 0, "what came before is not sent again"
+
+
 def test_connections_that_are_cut_lose_and_double_nothing(crew: Crew) -> None:
     script = "for i in $(seq 400); do echo line $i; sleep 0.01; done; seq 1000 > $OUTPUT_DIR/numbers"
     key, agent = crew.submit(script), crew.agent()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,18 @@ class TestSsh(HostContract):
     @pytest.fixture
     def host(self, lab: SshLab, spool: Path) -> SshHost:
         return SshHost(lab.names, spool, config=str(lab.configuration))
+
+    @pytest.fixture
+    def place(self, far_directory: str) -> str:
+        return far_directory
+
+
+class TestSshWithStandingLines(HostContract):
+    @pytest.fixture
+    def host(self, lab: SshLab, spool: Path) -> Iterator[SshHost]:
+        made = SshHost(lab.names, spool, config=str(lab.configuration), standing=True)
+        yield made
+        made.close()
 
     @pytest.fixture
     def place(self, far_directory: str) -> str:

@@ -50,20 +50,22 @@ class Api:
     def as_(self, token: str | None) -> Api:
         return Api(self.url, token)
 
-    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
-        with self.open(method, path, body, headers) as response:
+    def request(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, prefix: str = PREFIX
+    ) -> Reply:
+        with self.open(method, path, body, headers, prefix) as response:
             return Reply(response.status, response.headers, response.read())
 
     @contextlib.contextmanager
     def open(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, prefix: str = PREFIX
     ) -> Iterator[http.client.HTTPResponse]:
         """The answer while it is still arriving."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         own = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         connection = http.client.HTTPConnection(self._place, timeout=30)
         try:
-            connection.request(method, f"{PREFIX}{path}", data, {**own, **(headers or {})})
+            connection.request(method, f"{prefix}{path}", data, {**own, **(headers or {})})
             with connection.getresponse() as response:
                 yield response
         finally:

@@ -28,7 +28,7 @@ MAY: dict[Access, set[Role]] = {
 
 
 def name(row: Route) -> str:
-    return f"{row.method} {row.path}"
+    return f"{row.method} {row.place}"
 
 
 def example(row: Route) -> str:
@@ -40,7 +40,7 @@ def example(row: Route) -> str:
 @pytest.mark.parametrize("row", PROTECTED, ids=name)
 def test_every_route_wants_a_token(api: Api, row: Route) -> None:
     for token in (None, "wrong", "ry_" + "x" * 43, "", "caf\xe9"):
-        reply = api.as_(token).request(row.method, example(row), b"{}" if row.body else None)
+        reply = api.as_(token).request(row.method, example(row), b"{}" if row.body else None, prefix=row.prefix)
         assert (reply.status, reply.error["code"]) == (401, "unauthorized")
         assert reply.headers["WWW-Authenticate"] == "Bearer"
 
@@ -48,7 +48,7 @@ def test_every_route_wants_a_token(api: Api, row: Route) -> None:
 @pytest.mark.parametrize("row", PROTECTED, ids=name)
 def test_every_route_checks_the_role(roles: dict[Role, Api], row: Route) -> None:
     for role, api in roles.items():
-        status = api.request(row.method, example(row), b"{}" if row.body else None).status
+        status = api.request(row.method, example(row), b"{}" if row.body else None, prefix=row.prefix).status
         assert (status == 403) == (role not in MAY[row.access]), f"{role}: {status}"
 
 

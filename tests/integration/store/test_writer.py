@@ -6,14 +6,15 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select
 
 from runyard import errors
-from runyard.store import Store, counters, open_store
+from runyard.store import Series, Store, counters, open_store
 from runyard.store.tables import counters as table
 
 
@@ -99,3 +100,30 @@ def test_sqlite_is_durable_and_never_says_locked(tmp_path: Path) -> None:
     network = open_store(f"sqlite:///{tmp_path}/y.db", network=True)
     assert network.write(pragmas).result() == ("delete", 2)
     network.close()
+
+
+def test_items_of_a_series_share_a_call_and_not_their_failures(store: Store) -> None:
+    calls: list[list[int]] = []
+    told: list[list[int]] = []
+
+    def work(connection: Connection, items: Sequence[int]) -> list[int]:
+        calls.append(list(items))
+        first = counters.take(connection, "n", len(items))
+        if 13 in items:
+            raise errors.InvalidInput("unlucky")
+        return [first + place for place in range(len(items))]
+
+    series = Series(work=work, then=told.append)
+    begun, go_on = threading.Event(), threading.Event()
+    before = store.write(lambda _: begun.set() or go_on.wait(60))
+    assert begun.wait(60)
+    futures = [store.write_in(series, item) for item in (11, 12, 13, 14)]
+    after = store.write(lambda connection: counters.current(connection, "n"))
+    last = store.write_in(series, 15)
+    go_on.set()
+    assert before.result(60)
+    assert isinstance(futures.pop(2).exception(60), errors.InvalidInput)
+    assert [future.result(60) for future in futures] == [1, 2, 3]
+    assert (after.result(60), last.result(60)) == (3, 4)
+    assert calls == [[11, 12, 13, 14], [11], [12], [13], [14], [15]]
+    assert told == [[1, 2, 3], [4]]

@@ -53,11 +53,11 @@ class Driver:
         return claims
 
     def sync(
-        self, *reports: Report, free: Capacity | None = None, ahead: int = 0, room: int | None = None
+        self, *reports: Report, free: Capacity | None = None, ahead: int = 0, room: int | None = None, away: str = ""
     ) -> SyncResponse:
         request = SyncRequest(
             site="local", agent="a1", incarnation=self.incarnation, free=self.total if free is None else free,
-            ahead=ahead, room=room, reports=list(reports),
+            ahead=ahead, room=room, reports=list(reports), away=away,
         )  # fmt: skip
         return self.yard.sync(self.admin, request).result()
 

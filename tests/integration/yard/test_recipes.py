@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -102,3 +103,38 @@ def test_a_removed_recipe_leaves_its_runs(driver: Driver) -> None:
     assert driver.yard.recipes.run(WEB, "train", run)["state"] == "queued"
     with pytest.raises(errors.NotFound):
         request(driver, {"lr": 1})
+
+
+def test_requests_that_come_together_are_each_their_own(driver: Driver) -> None:
+    """They share a commit, and nothing else."""
+    add(driver, bounds={"cpus": 64}, resources_from={"cpus": "cpus"})
+    driver.hello()
+    go_on = Event()
+    before = driver.yard.store.write(lambda _: go_on.wait(60))
+    asked = [{"lr": 1}, {"lr": 2, "cpus": 64}, {"lr": 3}]
+    futures = [driver.yard.request(caller, "train", [body]) for body in asked for caller in (WEB, driver.alice)]
+    keyed = [driver.yard.request(WEB, "train", [{"lr": 4}], idempotency_key="once") for _ in range(2)]
+    go_on.set()
+    assert before.result(60)
+    for future in futures[2:4]:
+        assert isinstance(future.exception(60), errors.Unsatisfiable)
+    ids = [future.result(60).runs[0].id for future in (*futures[:2], *futures[4:], *keyed)]
+    assert ids == [1, 2, 3, 4, 5, 5]
+    shown = [driver.yard.get_run(number) for number in ids]
+    assert [(run["owner"], run["params"]["lr"]) for run in shown[:4]] == [
+        ("web", 1), ("alice", 1), ("web", 3), ("alice", 3),
+    ]  # fmt: skip
+
+
+def test_a_changed_recipe_is_the_one_that_is_called(driver: Driver) -> None:
+    """Although it is remembered from the last request."""
+    add(driver, default=True)
+    for caller in (driver.alice, driver.alice):
+        driver.yard.request(caller, None, [{"lr": 1}]).result()
+    add(driver, command=["learn", "{lr}"])
+    add(driver, "other", default=True, command=["other"])
+    assert driver.yard.get_run(request(driver, {"lr": 2})[0])["command"] == ["learn", "{lr}"]
+    assert driver.yard.request(driver.alice, None, [{"lr": 2}]).result().recipe == "other"
+    driver.yard.recipes.remove(driver.admin, "train").result()
+    with pytest.raises(errors.NotFound, match="there is no recipe 'train'"):
+        request(driver, {"lr": 2})

@@ -68,3 +68,9 @@ def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object],
     with pytest.raises(errors.InvalidInput, match=sentence):
         driver.yard.edit_site(driver.admin, "cedar", change).result()
     assert driver.yard.site("cedar")["config"] == before["config"]
+
+
+def test_a_yard_without_sites_says_so(driver: Driver) -> None:
+    driver.yard.remove_site(driver.admin, "local").result()
+    with pytest.raises(errors.Unsatisfiable, match="has no site yet"):
+        driver.submit()

@@ -13,6 +13,7 @@ QUEUE = "cpu"
 SPREAD = "spread"  # a parallel environment that takes two slots of each host
 _DEFAULTS = Path("/usr/share/gridengine/default-configuration")
 _COMPLEXES = {"gpu": "INT", "memory": "MEMORY"}
+_LABELS = {"fast": "BOOL == YES NO 0 0", "rack": "STRING == YES NO NONE 0"}  # what hosts may be said to have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,8 @@ def scheduler(current: str) -> str:
 def complexes(current: str) -> str:
     """h_vmem stays as it is: as a consumable without a default it gives every job 10 MB of address space."""
     known = "".join(f"{line}\n" for line in current.splitlines() if not line.startswith("#"))
-    return known + "".join(f"{name} {name} {kind} <= YES YES 0 0\n" for name, kind in _COMPLEXES.items())
+    counted = "".join(f"{name} {name} {kind} <= YES YES 0 0\n" for name, kind in _COMPLEXES.items())
+    return known + counted + "".join(f"{name} {name} {rest}\n" for name, rest in _LABELS.items())
 
 
 def host(name: str, options: Options) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import secrets
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from urllib.parse import quote
 
 from tests.labs import waiting
 from tests.labs.daemons import ENV, Daemons, LabError
+from tests.labs.lab import Lab
 from tests.labs.rabbitmq import certificates, configuration, relay
 from tests.labs.rabbitmq.configuration import ADMIN, PROGRAMS, Layout, Node, Options
 from tests.labs.rabbitmq.management import Management
@@ -49,16 +49,16 @@ class Relay:
         waiting.until(lambda: waiting.accepts("127.0.0.1", self.port), f"{self._name} listening")
 
 
-class RabbitLab:
+class RabbitLab(Lab):
     """
     nodes       their names, n1 and so on
     user        an administrator, with `password`
     authority   the file with the authority of the servers' certificates, which no system trusts
     """
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options | None = None, *, below: Path | None = None) -> None:
         self.options = options or Options()
-        self.root = Path(tempfile.mkdtemp(prefix="ry-rabbitmq-"))
+        self.root = Path(tempfile.mkdtemp(prefix="ry-rabbitmq-", dir=below))
         self.logs = self.root / "log"
         self.logs.mkdir()
         self.user, self.password = ADMIN, secrets.token_urlsafe(12)
@@ -67,17 +67,6 @@ class RabbitLab:
         self.authority = self.layout.certificates / "authority.pem"
         self._daemons = Daemons(self.logs, leftovers=[self.root])
         self._numbers = itertools.count(1)
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException as error:
-            error.add_note(self.log_ends())  # the logs go with the lab
-            self.stop()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
 
     def start(self) -> Self:
         certificates.make(self.layout.certificates)
@@ -209,10 +198,6 @@ class RabbitLab:
         there = self._node(node)
         return Relay(self._daemons, f"relay{next(self._numbers)}", there.tls_port if tls else there.port)
 
-    def log_ends(self) -> str:
-        """The last lines of every log."""
-        return "\n".join(f"--- {path.name}\n{_end(path)}" for path in sorted(self.logs.glob("*.*")))
-
     # Preparation
 
     def _lay_out(self) -> Layout:
@@ -274,10 +259,3 @@ class RabbitLab:
         done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=60)
         if done.returncode:
             raise LabError(f"rabbitmqctl {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-
-
-def _end(log: Path) -> str:
-    size = log.stat().st_size
-    with log.open("rb") as file:
-        file.seek(max(0, size - 4096), os.SEEK_SET)
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-15:])

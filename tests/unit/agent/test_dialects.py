@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from runyard import machine
 from runyard.agent import dialects
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey
@@ -12,9 +11,9 @@ from runyard.model.wire import AttemptKey
 ARRAY = {"index": 6, "first": 2, "last": 8, "step": 2, "offset": 2, "count": 4}
 
 
-def variables(kind: str = "local", attempt: int = 1, **fields: Any) -> dict[str, str]:
+def variables(kind: str = "local", attempt: int = 1, node: str | None = None, **fields: Any) -> dict[str, str]:
     spec = RunSpec.parse({"command": ["true"], "name": "train", **fields})
-    return dialects.variables(spec, AttemptKey(run=44, attempt=attempt), kind)
+    return dialects.variables(spec, AttemptKey(run=44, attempt=attempt), kind, node)
 
 
 def test_a_run_of_no_dialect_finds_nothing() -> None:
@@ -22,13 +21,13 @@ def test_a_run_of_no_dialect_finds_nothing() -> None:
 
 
 def test_a_task_of_a_slurm_array() -> None:
-    found = variables(dialect="slurm", array=ARRAY, resources={"cpus": 4, "memory": "2G"})
+    found = variables(dialect="slurm", node="hoff", array=ARRAY, resources={"cpus": 4, "memory": "2G"})
     assert found | {
         "SLURM_JOB_ID": "44", "SLURM_JOBID": "44", "SLURM_JOB_NAME": "train", "SLURM_ARRAY_JOB_ID": "42",
         "SLURM_ARRAY_TASK_ID": "6", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_MIN": "2",
         "SLURM_ARRAY_TASK_MAX": "8", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_CPUS_ON_NODE": "4",
         "SLURM_MEM_PER_NODE": "2048", "SLURM_NNODES": "1", "SLURM_PROCID": "0", "ENVIRONMENT": "BATCH",
-        "SLURM_NODELIST": machine.node_name(),
+        "SLURM_NODELIST": "hoff",
     } == found  # fmt: skip
     assert "SLURM_RESTART_COUNT" not in found
 
@@ -40,10 +39,10 @@ def test_a_plain_slurm_job() -> None:
 
 
 def test_a_task_of_a_grid_engine_array() -> None:
-    found = variables(dialect="gridengine", array=ARRAY, resources={"cpus": 4}, attempt=2)
+    found = variables(dialect="gridengine", node="hoff", array=ARRAY, resources={"cpus": 4}, attempt=2)
     assert found | {
         "JOB_ID": "42", "JOB_NAME": "train", "SGE_TASK_ID": "6", "SGE_TASK_FIRST": "2", "SGE_TASK_LAST": "8",
-        "SGE_TASK_STEPSIZE": "2", "NSLOTS": "4", "NHOSTS": "1", "RESTARTED": "1", "HOSTNAME": machine.node_name(),
+        "SGE_TASK_STEPSIZE": "2", "NSLOTS": "4", "NHOSTS": "1", "RESTARTED": "1", "HOSTNAME": "hoff",
     } == found  # fmt: skip
 
 

@@ -24,7 +24,9 @@ def build(
 ) -> dict[str, str]:  # fmt: skip
     spec = RunSpec.parse({"command": ["true"], **fields})
     checkpoints = str(tmp_path / "checkpoints")
-    paths = Paths(cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in")
+    paths = Paths(
+        cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in", code="/code", data="/data"
+    )
     return environment.build(spec, AttemptKey(run=42, attempt=attempt), 3, paths, gpus, site, base or {})
 
 
@@ -47,6 +49,14 @@ def test_inputs_have_a_directory_that_nobody_can_move(tmp_path: Path) -> None:
     inputs = [{"digest": f"sha256:{'a' * 64}", "to": "x"}]
     assert build(tmp_path, inputs=inputs, env={"RUNYARD_INPUTS": "/mine"})["RUNYARD_INPUTS"] == "/in"
     assert "RUNYARD_INPUTS" not in build(tmp_path)
+
+
+def test_code_and_data_have_directories_that_nobody_can_move(tmp_path: Path) -> None:
+    code = {"tree": f"sha256:{'a' * 64}", "files": 1, "size": 1}
+    mine = {"RUNYARD_CODE": "/mine", "RUNYARD_DATA": "/mine"}
+    found = build(tmp_path, code=code, data=[{"path": "/there", "to": "x"}], env=mine)
+    assert (found["RUNYARD_CODE"], found["RUNYARD_DATA"]) == ("/code", "/data")
+    assert not set(mine) & set(build(tmp_path, env=mine))
 
 
 def test_the_agent_passes_on_a_list_of_harmless_names_only() -> None:

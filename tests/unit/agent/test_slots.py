@@ -75,6 +75,12 @@ def test_nothing_is_announced_behind_one_that_does_not_fit() -> None:
     assert held.to_announce([Resources(cpus=3)]).cpus == 0
 
 
+def test_what_travels_keeps_nothing_from_others_up_to_a_site_full() -> None:
+    travelling = [Resources(cpus=3, memory=10), Resources(cpus=1, memory=10)]
+    assert slots().to_announce([], travelling) == slots().total
+    assert slots().to_announce([], [*travelling, Resources(cpus=3, memory=10)]).cpus == 1
+
+
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3), st.booleans()), max_size=30))
 def test_free_is_always_the_total_less_what_is_held(steps: list[tuple[int, int, bool]]) -> None:
     held = slots(cpus=8)

@@ -53,6 +53,7 @@ def test_a_spec_is_complete(stager: Stager, tmp_path: Path) -> None:
         "key": "7.2", "tag": attempt.job.tag, "argv": ["echo", "ü\udcff"], "cwd": f"{directory}/work",
         "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3}, "split_output": False,
         "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "scheduler": None, "setup": [], "checkpoint": None,
+        "scratch": "", "scratch_names": [], "keeps_tmpdir": False,
     }  # fmt: skip
     assert environment["HOME"] == "/h"
     assert environment["OUTPUT_DIR"] == f"{directory}/outputs"
@@ -78,6 +79,14 @@ def test_a_site_with_a_queue_lays_its_words_over_the_jobs_environment(tmp_path: 
     assert "HOME" not in frozen["env"] and "CUDA_VISIBLE_DEVICES" not in frozen["env"]
     directory = str(Path(attempt.job.directory).parent / "checkpoints")
     assert frozen["checkpoint"] == {"signal": "USR1", "grace": 5, "directory": directory}
+
+
+def test_scratch_is_where_the_site_says_under_the_names_that_scripts_know(tmp_path: Path) -> None:
+    stager = Stager(LocalHost(), str(tmp_path / "runs"), SITE, {"TMPDIR": "/agents"}, None, "/local")
+    _, frozen = staged(stager, dialect="slurm", env={"TMPDIR": "/mine"})
+    told = {name: frozen[name] for name in ("scratch", "scratch_names", "keeps_tmpdir")}
+    assert told == {"scratch": "/local", "scratch_names": ["SLURM_TMPDIR"], "keeps_tmpdir": True}
+    assert frozen["env"]["TMPDIR"] == "/mine"
 
 
 def test_a_later_attempt_with_checkpoints_resumes(stager: Stager, tmp_path: Path) -> None:

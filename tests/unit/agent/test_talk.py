@@ -12,7 +12,7 @@ from runyard.agent.errands import InlineErrands
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.talk import Listener, Talk
-from runyard.backends.base import Job
+from runyard.backends.base import Distant, Job
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim, Hello, SyncResponse
 from tests.integration.agent.fake_yard import FakeYard
@@ -20,18 +20,32 @@ from tests.integration.agent.fake_yard import FakeYard
 TOTAL = Capacity(cpus=2, memory=100)
 
 
+class Node(Distant):
+    """A machine that may be away."""
+
+    def __init__(self) -> None:
+        self.why = ""
+
+    def trouble(self) -> str:
+        return self.why
+
+
 class Stage:
-    """A talk with everything around it in the test's hand: the clock, the yard, the attempts."""
+    """A talk with everything around it in the test's hand: the clock, the yard, the attempts, the node."""
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.node = Node()
         self.yard, self.errands, self.book = FakeYard(), InlineErrands(), Book()
         self.slots, self.pace = Slots(TOTAL), Pace()
         self.heard: list[SyncResponse] = []
         self.owned: list[list[Claim]] = []
         hello = Hello(site="local", agent="a", node="n", boot_id="b", version="1", total=TOTAL)
         listener = Listener(owned=self.owned.append, answered=self.heard.append)
-        self.talk = Talk(self.yard, self.errands, hello, self.book, self.slots, self.pace, listener, lambda: self.now)
+        self.talk = Talk(
+            self.yard, self.errands, hello, self.book, self.slots, self.pace, listener, lambda: self.now,
+            distant=self.node,
+        )  # fmt: skip
 
     def speak(self, after: float = 0.0) -> int:
         """How many syncs the yard has heard after a pass at that time."""
@@ -172,3 +186,34 @@ def test_an_old_incarnation_falls_silent(stage: Stage, caplog: pytest.LogCapture
     assert "this agent stops" in caplog.text
     assert stage.speak(100.0) == 1
     assert stage.talk.due_at() == float("inf")
+
+
+def test_a_node_that_does_not_answer_is_told_at_once_and_takes_nothing(stage: Stage) -> None:
+    stage.yard.submit(["true"])
+    stage.pace.ended(0.01)
+    stage.node.why = "hoff does not answer"
+    assert stage.speak(talking.IDLE_GAP_S) == 2
+    told = stage.yard.requests[-1]
+    assert (told.away, told.free.cpus, told.ahead) == ("hoff does not answer", 0, 0)
+    stage.node.why = ""
+    assert stage.speak(talking.IDLE_GAP_S) == 3
+    assert (stage.yard.requests[-1].away, stage.yard.requests[-1].free.cpus) == ("", 2)
+
+
+def test_an_agent_does_not_say_hello_for_a_node_that_does_not_answer(stage: Stage) -> None:
+    stage.node.why = "hoff does not answer"
+    stage.talk.begin_again(0.0)
+    stage.speak(100.0)
+    assert stage.talk.incarnation is None
+    stage.node.why = ""
+    stage.speak()
+    assert stage.talk.incarnation == 2
+
+
+def test_slots_are_offered_to_others_while_files_travel_for_long(stage: Stage) -> None:
+    stage.attempt(Phase.RECEIVED, bringing=True, bringing_since=stage.now)
+    stage.talk.hear_news()
+    stage.speak(after=1)
+    assert stage.yard.requests[-1].free.cpus == 1
+    stage.speak(after=20)
+    assert stage.yard.requests[-1].free.cpus == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
+from runyard import errors
 from runyard.cli.spec_options import override, spec_options
 from runyard.model.spec import RunSpec
 
@@ -87,3 +88,16 @@ def test_a_file_with_nonsense_where_options_add(field: str) -> None:
     words = {"resources": ("--cpus", "1"), "params": ("-p", "a=1"), "env": ("-e", "A=1")}[field]
     with pytest.raises(errors.InvalidInput, match=f"{field}: must be a mapping"):
         spec_of(*words, file={"command": "x", field: ["no"]})
+
+
+def test_code_and_data_go_over_the_file() -> None:
+    file = {"command": "train", "code": ".", "data": ["old"]}
+    said = spec_of("--code", "src", "--code", "run.py", "--data", "a", "--data", "b=/x", file=file)
+    assert (said["code"], said["data"]) == (["src", "run.py"], ["a", "b=/x"])
+    assert spec_of("--no-code", file=file)["code"] is False
+    assert spec_of("--name", "x", file=file)["code"] == "."
+
+
+def test_code_and_no_code_are_refused() -> None:
+    with pytest.raises(errors.InvalidInput, match="opposite"):
+        spec_of("--code", ".", "--no-code", "--", "x")

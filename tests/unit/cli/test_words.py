@@ -84,3 +84,27 @@ def test_the_next_step_fits_the_failure() -> None:
     assert advice.next_steps(run_in("failed", "oom"))[0][0].startswith("runyard submit --memory 6G")
     assert advice.next_steps(run_in("failed", "timeout"))[0][0].startswith("runyard submit --time 3h00m")
     assert advice.next_steps(run_in("failed", "dependency"))[0][0] == "runyard show 7"
+
+
+GIT = {"head": "3f2a91c04b77", "branch": "main", "remote": None, "dirty": True, "diff": None}
+
+
+@pytest.mark.parametrize(
+    ("git", "said"),
+    [
+        (GIT, "3f2a91c04b of main, changed: 14 files, 1.0 KB"),
+        ({**GIT, "dirty": False, "branch": None}, "3f2a91c04b: 14 files, 1.0 KB"),
+        ({**GIT, "head": None}, "no commit yet of main, changed: 14 files, 1.0 KB"),
+        (None, "14 files, 1.0 KB"),
+    ],
+)
+def test_where_the_code_came_from(git: dict[str, object] | None, said: str) -> None:
+    assert words.code({"code": {"tree": "sha256:…", "files": 14, "size": 1024, "git": git}}) == said
+    assert words.code({}) == ""
+
+
+def test_which_data_it_reads() -> None:
+    data = [{"tree": "sha256:…", "to": "corpora"}, {"path": "/scratch/\nmnist", "to": "mnist"}]
+    assert words.data({"data": data}).startswith("corpora, mnist at /scratch/")
+    assert "\n" not in words.data({"data": data})
+    assert words.data({}) == ""

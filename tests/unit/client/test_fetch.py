@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import stat
@@ -11,6 +12,7 @@ import pytest
 
 from runyard import errors
 from runyard.client import Client, Output, fetch
+from tests.unit.client.server import Handler
 
 DATA = {name: os.urandom(size) for name, size in (("small", 10), ("empty", 0), ("large", 700_000))}
 
@@ -102,6 +104,88 @@ def test_damaged_bytes_are_not_kept(serve, tmp_path: Path) -> None:
     with pytest.raises(errors.RunyardError, match="arrived damaged"):
         fetch.bring(client, [output("a", "small")], tmp_path, lambda size: None)
     assert not list(tmp_path.iterdir())
+
+
+class Cut:
+    """A yard that breaks the connection after so many bytes, again and again, and knows of ranges or not."""
+
+    def __init__(self, data: bytes, after: int, *, ranges: bool = True) -> None:
+        self.data, self.after, self.ranges = data, after, ranges
+        self.starts: list[int] = []
+
+    def __call__(self, request: Handler) -> None:
+        asked = request.headers.get("Range") if self.ranges else None
+        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        self.starts.append(start)
+        request.send_response(206 if asked else 200)
+        request.send_header("Content-Length", str(len(self.data) - start))
+        request.end_headers()
+        request.wfile.write(self.data[start : start + self.after])
+        request.close_connection = True
+
+
+def parts(directory: Path) -> list[Path]:
+    return list(directory.glob(".*.part"))
+
+
+def test_a_cut_is_only_an_interruption(serve, tmp_path: Path) -> None:
+    cut = Cut(DATA["large"], 300_000)
+    done: list[int] = []
+    fetch.bring(Client(serve(cut).url, "token"), [output("a", "large")], tmp_path, done.append)
+    assert (tmp_path / "a").read_bytes() == DATA["large"]
+    assert cut.starts[0] == 0 and len(cut.starts) > 2 and cut.starts == sorted(cut.starts)
+    assert sum(done) == len(DATA["large"])
+    assert not parts(tmp_path)
+
+
+def part_with(directory: Path, data: bytes) -> Path:
+    """As a process that was killed left it."""
+    path = directory / f".a.{digest(DATA['large'])[7:23]}.part"
+    path.write_bytes(data)
+    return path
+
+
+def test_another_process_goes_on_where_one_was_killed(serve, tmp_path: Path) -> None:
+    part_with(tmp_path, DATA["large"][:500_000])
+    cut = Cut(DATA["large"], 1 << 20)
+    fetch.bring(Client(serve(cut).url, "token"), [output("a", "large")], tmp_path, lambda size: None)
+    assert (tmp_path / "a").read_bytes() == DATA["large"]
+    assert cut.starts == [500_000]
+    assert not parts(tmp_path)
+
+
+@pytest.mark.parametrize("before", [b"x" * 500_000, b"x" * 700_000, b"x" * 800_000])
+def test_a_damaged_part_is_brought_anew(serve, tmp_path: Path, before: bytes) -> None:
+    part_with(tmp_path, before)
+    done: list[int] = []
+    fetch.bring(Client(serve(Cut(DATA["large"], 1 << 20)).url, "token"), [output("a", "large")], tmp_path, done.append)
+    assert (tmp_path / "a").read_bytes() == DATA["large"]
+    assert sum(done) == len(DATA["large"])
+
+
+def test_a_yard_that_sends_everything_again_is_understood(serve, tmp_path: Path) -> None:
+    part_with(tmp_path, DATA["large"][:500_000])
+    cut = Cut(DATA["large"], 1 << 20, ranges=False)
+    fetch.bring(Client(serve(cut).url, "token"), [output("a", "large")], tmp_path, lambda size: None)
+    assert (tmp_path / "a").read_bytes() == DATA["large"]
+
+
+def test_a_part_that_is_a_link_is_not_written_through(bring, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    target = tmp_path / "target"
+    target.mkdir()
+    os.link(victim, target / f".a.{digest(DATA['large'])[7:23]}.part")
+    bring(target, output("a", "large"))
+    assert victim.read_bytes() == b"precious"
+    assert (target / "a").read_bytes() == DATA["large"]
+
+
+def test_two_at_once_do_not_spoil_each_other(bring, tmp_path: Path) -> None:
+    with part_with(tmp_path, b"").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(errors.Conflict, match="another process"):
+            bring(tmp_path, output("a", "large"))
 
 
 def test_the_target_itself_may_be_a_symlink(bring, tmp_path: Path) -> None:

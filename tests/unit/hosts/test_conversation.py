@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runyard.hosts import far
-from runyard.hosts.conversation import Conversation, Frame, NoAnswer, question
+from runyard.hosts.conversation import Channel, Conversation, Frame, NoAnswer, question
 from runyard.hosts.far import desk
 from tests.labs import components
 
@@ -23,7 +23,7 @@ def shell(before: str = "", after: str = "") -> list[str]:
 
 
 def ask(command: list[str], patience: float = 30.0, **request: object) -> list[Frame]:
-    with Conversation(command, question(request), patience) as spoken:
+    with Conversation(Channel(command), question(request), patience) as spoken:
         return list(spoken.frames())
 
 

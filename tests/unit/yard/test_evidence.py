@@ -29,6 +29,13 @@ def test_silence_is_lost_unless_somebody_asked_for_the_end() -> None:
     assert (wished.state, wished.detail) == (RunState.CANCELLED, "cancelled; killed by scancel")
 
 
+def test_what_never_began_is_nobodys_fault_and_may_be_cancelled() -> None:
+    record = {"ending": "returned", "message": "hoff does not answer"}
+    assert judge(record, None, cancel_wished=False).reason == Reason.NODE_LOST
+    wished = judge(record, None, cancel_wished=True)
+    assert (wished.state, wished.detail) == (RunState.CANCELLED, "cancelled; hoff does not answer")
+
+
 def test_processes_that_could_not_be_ended_are_told() -> None:
     verdict = judge({"ending": "exit", "exit_code": 0, "tree_gone": False}, None, cancel_wished=False)
     assert "could not be ended" in verdict.detail

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from runyard import errors
+from runyard.backends.base import Check
 from runyard.backends.batch import options, script
 from runyard.backends.batch.dialect import Facts, Native, Order, Reply, Stage, Unanswered, first_line, one_line
 from runyard.backends.batch.files import Files
@@ -21,16 +22,6 @@ PROBE_S = 60.0
 SHARED = "choose a directory that all nodes share with --dir"
 RELAY = "relay: "  # begins the lines of a probe's answer that come from the agent's script
 OLDEST_PYTHON = (3, 6)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One thing that was tried. `ok` None: it works, with a restriction that the text names."""
-
-    name: str
-    ok: bool | None
-    text: str
-    fix: str = ""
 
 
 def examine(

@@ -16,6 +16,7 @@ from typing import ClassVar
 from runyard import errors
 from runyard.backends.base import Ending
 from runyard.hosts.base import Result
+from runyard.model.nodes import ANY_NODE, NodeChoice
 from runyard.model.resources import Resources
 
 NO_ANSWER = (None, 126, 127)  # exit codes of a program that did not answer in time, or could not be started
@@ -71,6 +72,7 @@ class Facts:
     slots_of_node: str = ""  # how the parallel environment for several nodes divides its slots: a number, or a word
     per_slot: frozenset[str] = frozenset()  # resources whose request is multiplied by the slots
     memory_resources: tuple[str, ...] = ()  # those that are counted, best first
+    nodes: tuple[str, ...] = ()  # their names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,8 @@ class Order:
     resources: Resources
     options: Mapping[str, str]  # what the site, its rules and the run ask for, checked and in long names
     at_once: int | None = None  # most tasks that may run together
-    avoid: tuple[str, ...] = ()  # nodes
+    choice: NodeChoice = ANY_NODE
+    avoid: tuple[str, ...] = ()  # nodes, where others are left
     warning: int | None = None  # seconds before the native limit at which the job gets a signal
     time_margin: int = 60  # seconds by which the native limit exceeds the runner's own
     facts: Facts = Facts()

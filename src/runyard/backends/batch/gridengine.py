@@ -110,7 +110,7 @@ class GridEngine(Dialect):
 
     def trial_command(self, order: Order) -> list[str]:
         """`qsub -w e` would refuse whatever asks for something that is measured, such as mem_free."""
-        asked = [gridengine_requests.not_on(order.avoid), *gridengine_requests.gpus(order, self._settings)]
+        asked = [*gridengine_requests.nodes(order), *gridengine_requests.gpus(order, self._settings)]
         given = [word for name in ("q", "l") if name in order.options for word in (f"-{name}", order.options[name])]
         return ["qselect", "-l", ",".join(asked), *given]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from runyard import errors
 from runyard.backends.batch.dialect import Order
@@ -51,12 +51,16 @@ def limits(order: Order, settings: Settings) -> list[str]:
         asked.append(f"s_rt={wanted.time + order.time_margin - order.warning}")
     if wanted.memory:
         asked.append(_memory(order, settings, wanted.memory))
-    asked += gpus(order, settings)
-    return [*asked, not_on(order.avoid)] if order.avoid else asked
+    return [*asked, *gpus(order, settings), *nodes(order)]
 
 
-def not_on(nodes: Iterable[str]) -> str:
-    return "hostname=" + "&".join(f"!{node}" for node in nodes)
+def nodes(order: Order) -> list[str]:
+    """`hostname=(a|b)&!c`, and labels as the resources that they are there."""
+    parts = ["|".join(order.choice.node)] if order.choice.node else []
+    parts = [f"({part})" if "|" in part else part for part in parts]
+    parts += [f"!{node}" for node in dict.fromkeys((*order.choice.exclude, *order.avoid))]
+    labels = [label if "=" in label else f"{label}=true" for label in order.choice.labels]
+    return [f"hostname={'&'.join(parts)}", *labels] if parts else labels
 
 
 def gpus(order: Order, settings: Settings) -> list[str]:

@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from runyard.backends.base import Backend, Batch, Job, Queueing, Refusal, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Check, Job, Queueing, Refusal, Sighting, Stop
 from runyard.backends.batch import check, clear, naming
 from runyard.backends.batch import options as site_options
-from runyard.backends.batch.check import Check
 from runyard.backends.batch.dialect import Dialect, Unanswered
 from runyard.backends.batch.evidence import Court
 from runyard.backends.batch.files import Files

@@ -187,6 +187,7 @@ class Sender:
             resources=batch.resources,
             options=options.combined(self._settings, batch.options, batch.resources, self._scheduler.dialect),
             at_once=options.array_limit(self._settings, batch.options),
+            choice=batch.choice,
             avoid=batch.avoid,
             warning=batch.warning,
             time_margin=self._settings.time_margin,

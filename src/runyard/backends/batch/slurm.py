@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from runyard import errors
 from runyard.backends.base import Ending
-from runyard.backends.batch import dialect
+from runyard.backends.batch import dialect, slurm_nodes
 from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
 from runyard.hosts.base import Result
 from runyard.model import native_units, units
@@ -132,7 +132,7 @@ class Slurm(Dialect):
         words += [f"--output={self.out_pattern(order)}", "--open-mode=append", "--export=ALL"]
         if order.is_array:
             words.append(f"--array={dialect.ranges(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
-        asked = {**self._resources(order), **order.options, **_exclusions(order)}
+        asked = {**self._resources(order), **order.options, **slurm_nodes.chosen(order)}
         words += [f"--{name}={value}" if value else f"--{name}" for name, value in asked.items()]
         return [*words, order.script, *order.arguments]
 
@@ -224,10 +224,11 @@ class Slurm(Dialect):
             ["scontrol", "show", "config"],
             ["sinfo", "--noheader", "--format=%P|%l"],
             [*limits, "format=account,partition,maxsubmit"],
+            ["sinfo", "--noheader", "--Node", "--format=%N"],
         ]
 
     def parse_facts(self, results: Sequence[Result]) -> Facts:
-        config, partitions, associations = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
+        config, partitions, associations, nodes = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
         size = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.MULTILINE)
         submits = [row.split("|")[2] for row in associations.splitlines() if row.count("|") == 2]
         limits = [int(number) for number in submits if number.isdigit()]
@@ -236,6 +237,7 @@ class Slurm(Dialect):
             # With several accounts the one in use is not known here: sbatch itself says when it is full.
             task_limit=limits[0] if len(submits) == 1 and limits else None,
             longest=_longest(partitions),
+            nodes=tuple(dict.fromkeys(nodes.split())),
         )
 
     def version_command(self) -> list[str]:
@@ -252,11 +254,6 @@ def _gres(order: Order) -> str:
             "Slurm cannot be asked for GPUs by their memory", "name a type with --gpu-type, or give the site a rule"
         )
     return f"gpu:{wanted.gpu_type}:{wanted.gpus}" if wanted.gpu_type else f"gpu:{wanted.gpus}"
-
-
-def _exclusions(order: Order) -> dict[str, str]:
-    nodes = filter(None, (order.options.get("exclude"), *order.avoid))
-    return {"exclude": ",".join(nodes)} if order.avoid else {}
 
 
 def _minutes(order: Order, seconds: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -11,12 +10,12 @@ from typing import Any, Protocol
 from runyard import errors
 from runyard.bridges.rodan import ports
 from runyard.bridges.rodan.api import Api, NotEver, NotNow
+from runyard.loop import Loop
 from runyard.model import units
 from runyard.model.bridge import RodanBridge
 from runyard.model.input_file import InputFile
 from runyard.model.intake import Intake
 
-LOOK_S = 2.0  # between two looks, where no hint came
 HOLD_S = 10.0  # a request that takes longer is held anew so often
 
 log = logging.getLogger(__name__)
@@ -39,28 +38,15 @@ class Preparations(Protocol):
     def postpone(self, preparation: Any, trouble: str) -> float: ...
 
 
-class Fetcher:
-    """A background part of the yard."""
-
-    __name__ = "rodan"
-
+class Fetcher(Loop):
     def __init__(
         self, bridge: RodanBridge, api: Api, preparations: Preparations, keep: Callable[[Iterable[bytes]], str]
     ) -> None:
         """`keep` stores bytes in the yard and returns their digest."""
         self._bridge, self._intake = bridge, bridge.intake()
         self._api, self._preparations, self._keep = api, preparations, keep
-        self._wanted = threading.Event()
         self._trouble = ""
-
-    def ring(self) -> None:
-        """A request may be waiting. From any thread; never waits."""
-        self._wanted.set()
-
-    def __call__(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            if not self.tick():
-                self._wanted.wait(LOOK_S)
+        super().__init__("rodan")
 
     def drain(self, deadline: float) -> None:
         """Until nobody waits who could be helped now, or until the deadline (monotonic)."""
@@ -69,7 +55,6 @@ class Fetcher:
 
     def tick(self) -> bool:
         """The next request; False when there is none that may be tried now."""
-        self._wanted.clear()
         taken = self._preparations.take(self._intake.name, 1)
         for preparation in taken:
             self._serve(preparation)

@@ -49,6 +49,7 @@ class Connection:
         self._dialling: pika.SelectConnection | None = None
         self._parts: list[Part] = []
         self._error: errors.BrokerError | None = None
+        self._awaited = False
         self._blocked = ""
         self._opened_at = float("-inf")
         self._pause = FIRST_PAUSE_S
@@ -58,6 +59,14 @@ class Connection:
     def start(self) -> Connection:
         self._thread.start()
         return self
+
+    def open(self, timeout_s: float) -> None:
+        """`start` and `wait_open`. A refusal is the caller's to tell, so the log has nothing of it."""
+        self._awaited = True
+        try:
+            self.start().wait_open(timeout_s)
+        finally:
+            self._awaited = False
 
     @property
     def is_open(self) -> bool:
@@ -112,6 +121,17 @@ class Connection:
                 self._loop.add_callback_threadsafe(lambda: _keep_promise(future, function))
         return future
 
+    def ask(self, begin: Callable[[Future[T]], None]) -> Future[T]:
+        """Have something begun in the connection's thread that the broker answers later, or nobody could be asked."""
+        answer: Future[T] = Future()
+
+        def begun(asked: Future[None]) -> None:
+            if error := asked.exception():
+                answer.set_exception(error)
+
+        self.call(lambda: begin(answer)).add_done_callback(begun)
+        return answer
+
     def later(self, delay_s: float, function: Callable[[], None]) -> None:
         """From the connection's thread: do something there after a while."""
         self._loop.call_later(delay_s, lambda: _guarded(function))
@@ -157,7 +177,7 @@ class Connection:
 
     def _on_lost(self, line: Any, reason: BaseException | None) -> None:
         error = faults.of_connection(reason, self.address)
-        if not self._closed and (self._error is None or self._error.message != error.message):
+        if not self._closed and not self._is_told(error):
             log.warning("%s%s", error.message, f" ({error.fix})" if error.fix else "")
         with self._changed:
             self._line, self._dialling, self._error, self._blocked = None, None, error, ""
@@ -166,6 +186,10 @@ class Connection:
             self._loop.stop()
         else:
             self._loop.call_later(self._next_pause(), self._dial)
+
+    def _is_told(self, error: errors.BrokerError) -> bool:
+        is_known = self._error is not None and self._error.message == error.message
+        return is_known or (self._awaited and isinstance(error, errors.BrokerRefused))
 
     def _next_pause(self) -> float:
         """Not the same for all who lost the same broker."""

@@ -11,14 +11,7 @@ from runyard.broker.amqp.connection import Connection
 
 def declare(connection: Connection, name: str, kind: str) -> Future[None]:
     """Durable, on a channel for this alone, because a refusal closes it. Raises BrokerRefused, BrokerUnreachable."""
-    done: Future[None] = Future()
-
-    def pass_on(asked: Future[None]) -> None:
-        if error := asked.exception():  # nobody could be asked
-            done.set_exception(error)
-
-    connection.call(lambda: _ask(connection, name, kind, done)).add_done_callback(pass_on)
-    return done
+    return connection.ask(lambda done: _ask(connection, name, kind, done))
 
 
 def _ask(connection: Connection, name: str, kind: str, done: Future[None]) -> None:

@@ -43,14 +43,7 @@ class Declared:
 
 def declare(connection: Connection, queue: Queue) -> Future[Declared]:
     """On a channel for this alone, because a refusal closes it. Raises BrokerRefused, BrokerUnreachable."""
-    done: Future[Declared] = Future()
-
-    def pass_on(asked: Future[None]) -> None:
-        if error := asked.exception():  # nobody could be asked
-            done.set_exception(error)
-
-    connection.call(lambda: _ask(connection, queue, done)).add_done_callback(pass_on)
-    return done
+    return connection.ask(lambda done: _ask(connection, queue, done))
 
 
 def _ask(connection: Connection, queue: Queue, done: Future[Declared]) -> None:

@@ -12,7 +12,9 @@ import functools
 import json
 from importlib import resources
 
-MODULES = ("files", "commands", "scanning", "outputs", "inputs", "desk")  # each imports only those before it
+MODULES = (  # each imports only those before it
+    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "upkeep", "packages", "desk",
+)  # fmt: skip
 OLDEST = "3.6"
 TOO_OLD = "too old for runyard: "
 

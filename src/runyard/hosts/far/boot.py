@@ -1,17 +1,29 @@
-"""The first that runs on the far side: turns what follows on standard input into modules, and serves one request."""
+"""The first that runs on the far side: turns what follows on standard input into modules, and serves requests."""
 
 import json
 import sys
 import types
+from typing import Any
+
+
+class Module(types.ModuleType):
+    """Compiled when something of it is asked for: most requests need few of them."""
+
+    def __getattr__(self, name: str) -> Any:
+        source = self.__dict__.pop("source", None)
+        if source is None:
+            raise AttributeError(name)
+        exec(compile(source, self.__name__, "exec"), self.__dict__)
+        return getattr(self, name)
+
 
 package = types.ModuleType("far")
 package.__path__ = []
 sys.modules["far"] = package
 for name, size in json.loads(sys.stdin.buffer.readline().decode()):
-    module = types.ModuleType("far." + name)
-    module.__package__ = "far"
+    module = Module("far." + name)
+    module.__dict__.update(__package__="far", source=sys.stdin.buffer.read(size))
     sys.modules[module.__name__] = module
-    exec(compile(sys.stdin.buffer.read(size), "far/" + name, "exec"), module.__dict__)
     setattr(package, name, module)
 
 sys.modules["far.desk"].Desk(sys.stdin.buffer, sys.stdout.buffer).serve()

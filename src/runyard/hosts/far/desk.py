@@ -1,4 +1,5 @@
-"""Serves one request: read from standard input, answered in frames. Without its END an answer is not whole."""
+"""Serves requests: read from standard input one after the other, answered in frames. Without its END an answer is not
+whole."""
 
 import json
 import os
@@ -7,11 +8,11 @@ import sys
 import time
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Tuple, TypeVar
 
-from . import commands, files, inputs, outputs, scanning
+from . import building, commands, files, outputs, packages, scanning, stock, upkeep
 
 MARK = b"\0runyard answers\0"  # whatever a login shell says comes before it
 HEAD = struct.Struct(">cI")  # of a frame: its kind, and how many bytes follow
-PIECE = struct.Struct(">I")  # of a piece of a file on its way here: how many bytes follow; none after the last
+PIECE = struct.Struct(">I")  # of a piece on its way here: how many bytes follow; none after the last
 DOCUMENT, DATA, PROBLEM, BEAT, END = b"J", b"D", b"P", b".", b"Z"
 
 BEAT_S = 1.0  # long work says so often that it goes on
@@ -26,15 +27,24 @@ class Desk:
         self._heard_at = time.monotonic()
 
     def serve(self) -> None:
-        request = json.loads(self._take(int(self._incoming.readline())).decode())
+        """Until nobody asks any more."""
+        size = self._incoming.readline()
+        while size and self._serve(json.loads(self._take(int(size)).decode())):
+            size = self._incoming.readline()
+
+    def _serve(self, request: Json) -> bool:
+        """False after a problem: there may be bytes that belong to the request, and that nobody took."""
         self._outgoing.write(MARK)
+        problem = None
         try:
             getattr(self, "do_" + request["do"])(request)
         except OSError as error:
             name = os.fsencode(error.filename).decode("utf-8", "surrogateescape") if error.filename else None
-            self._tell([error.errno, error.strerror, name], PROBLEM)
+            problem = [error.errno, error.strerror, name]
+            self._tell(problem, PROBLEM)
         self._send(END, b"")
         self._outgoing.flush()
+        return problem is None
 
     def do_run(self, request: Json) -> None:
         given = self._take(request["input"])
@@ -42,6 +52,9 @@ class Desk:
         self._tell(code)
         self._send(DATA, stdout)
         self._send(DATA, stderr)
+
+    def do_call(self, request: Json) -> None:
+        self._tell(packages.call(files.encode(request["package"]), request["function"], request["arguments"]))
 
     def do_put(self, request: Json) -> None:
         root, directories = files.encode(request["root"]), map(files.encode, request["directories"])
@@ -51,9 +64,18 @@ class Desk:
         files.install(files.encode(request["target"]), dict(self._files(request)))
 
     def do_deliver(self, request: Json) -> None:
-        for parcel in request["parcels"]:
-            targets = [files.encode(target) for target in parcel["targets"]]
-            inputs.receive(targets, parcel["digest"], self._beating(self._pieces()))
+        cache = _stock(request)
+        for name in iter(lambda: self._take_piece(), b""):
+            digest, offset = json.loads(name.decode())
+            cache.receive(digest, offset, iter(lambda: self._take_piece(), b""), self._beat)
+
+    def do_build(self, request: Json) -> None:
+        for found in building.build(_stock(request), request["at"], request["plans"], self._beat):
+            self._tell(found)
+
+    def do_tidy(self, request: Json) -> None:
+        runs, at = files.encode(request["runs"]), request["at"]
+        self._tell(upkeep.tidy(_stock(request), runs, at, request["living"], request["limit"], self._beat))
 
     def do_fetch(self, request: Json) -> None:
         for path in self._beating(request["paths"]):
@@ -64,6 +86,9 @@ class Desk:
             else:
                 self._tell(None)
                 self._send(DATA, data)
+
+    def do_room(self, request: Json) -> None:
+        self._tell([files.room(files.encode(path)) for path in request["paths"]])
 
     def do_filled(self, request: Json) -> None:
         asked = self._beating(request["directories"])
@@ -93,12 +118,9 @@ class Desk:
     def _files(self, request: Json) -> List[Tuple[bytes, bytes]]:
         return [(files.encode(name), self._take(size)) for name, size in request["files"]]
 
-    def _pieces(self) -> Iterator[bytes]:
-        while True:
-            (size,) = PIECE.unpack(self._take(PIECE.size))
-            if not size:
-                return
-            yield self._take(size)
+    def _take_piece(self) -> bytes:
+        (size,) = PIECE.unpack(self._take(PIECE.size))
+        return self._take(size)
 
     def _take(self, size: int) -> bytes:
         """Exactly so much: a request that was cut off on its way is not carried out."""
@@ -124,3 +146,7 @@ class Desk:
             self._send(BEAT, b"")
             self._outgoing.flush()
             self._heard_at = now
+
+
+def _stock(request: Json) -> "stock.Stock":
+    return stock.Stock(files.encode(request["cache"]), request["agent"], request["lane"])

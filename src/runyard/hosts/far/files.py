@@ -3,7 +3,9 @@
 import errno
 import os
 import tempfile
-from typing import Dict, Iterable, Optional, Tuple
+from typing import Callable, Dict, Iterable, Optional, Tuple
+
+COPIED_AT_ONCE = 16 << 20
 
 
 def encode(text: str) -> bytes:
@@ -77,6 +79,54 @@ def _install_anew(target: bytes, files: Dict[bytes, bytes]) -> bool:
         return False
 
 
+def copy(source: bytes, target: bytes, length: int, mode: int, beat: Callable[[], None]) -> None:
+    """A file of its own with the same bytes, which file systems that can do so share until one of the two changes."""
+    with open(source, "rb") as incoming:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb", 0) as outgoing:
+            done = _copy_inside(incoming.fileno(), descriptor, length, beat)
+            if done < length:
+                incoming.seek(done)
+                outgoing.seek(done)
+                for piece in iter(lambda: incoming.read(COPIED_AT_ONCE), b""):
+                    _write_all(descriptor, piece)
+                    beat()
+            os.fchmod(descriptor, mode)
+
+
+def _copy_inside(source: int, target: int, length: int, beat: Callable[[], None]) -> int:
+    """By the kernel, as far as it does that here; returns how many bytes were copied."""
+    inside, done = getattr(os, "copy_file_range", None), 0
+    while inside is not None and done < length:
+        try:
+            count = inside(source, target, min(length - done, COPIED_AT_ONCE), done, done)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            return done
+        if not count:
+            return done
+        done += count
+        beat()
+    return done
+
+
+def remove_tree(path: bytes) -> None:
+    """Whatever is there, if anything is. Links are not followed."""
+    try:
+        os.unlink(path)
+        return
+    except FileNotFoundError:
+        return
+    except OSError:
+        if os.path.islink(path) or not os.path.isdir(path):
+            raise
+    os.chmod(path, 0o700)
+    for name in os.listdir(path):
+        remove_tree(os.path.join(path, name))
+    os.rmdir(path)
+
+
 def fetch(path: bytes) -> bytes:
     with open(path, "rb") as file:
         return file.read()
@@ -87,6 +137,19 @@ def size(path: bytes) -> Optional[int]:
         return os.stat(path).st_size
     except OSError:
         return None
+
+
+def room(path: bytes) -> Tuple[int, int]:
+    """Bytes that are free for us, and all; on the disk that the path is on, or will be. None are free where no more
+    files can be made."""
+    while True:
+        try:
+            disk = os.statvfs(path)
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            path = os.path.dirname(path) or b"/"
+    full = disk.f_files > 0 and disk.f_favail == 0
+    return 0 if full else disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
 
 def has_entries(directory: bytes) -> bool:

@@ -27,9 +27,8 @@ def match(value: Any, schema: Schema, root: Schema, path: str) -> None:
     if schema is False:
         raise Mismatch(path, "must not be given")
     for keyword, wanted in schema.items():
-        rule = RULES.get(keyword)
-        if rule is not None:
-            rule(value, wanted, schema, root, path)
+        if keyword in RULES:
+            RULES[keyword](value, wanted, schema, root, path)
 
 
 def _ref(value: Any, reference: Any, schema: Any, root: Schema, path: str) -> None:
@@ -37,9 +36,11 @@ def _ref(value: Any, reference: Any, schema: Any, root: Schema, path: str) -> No
 
 
 def _type(value: Any, kinds: Any, schema: Any, root: Schema, path: str) -> None:
-    names = [kinds] if isinstance(kinds, str) else kinds
-    if not any(is_kind(value, kind) for kind in names):
-        raise Mismatch(path, f"{show(value)} is not of type {' or '.join(names)}")
+    names = (kinds,) if isinstance(kinds, str) else kinds
+    for kind in names:
+        if is_kind(value, kind):
+            return
+    raise Mismatch(path, f"{show(value)} is not of type {' or '.join(names)}")
 
 
 def _enum(value: Any, choices: Any, schema: Any, root: Schema, path: str) -> None:

@@ -13,6 +13,7 @@ Schema = dict[str, Any] | bool
 KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
 LONGEST_SHOWN = 60
 LONGEST_CHAIN = 100  # references that lead to references
+_TYPES: dict[str, type | tuple[type, ...]] = {"object": dict, "array": list, "string": str, "number": (int, float)}
 _REFERENCE = re.compile(r"#(?:/(\$defs|definitions)/([^/]+))?")
 
 
@@ -52,10 +53,7 @@ def is_kind(value: Any, kind: str) -> bool:
         return kind == "boolean" and isinstance(value, bool)
     if kind == "integer":
         return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "object": dict, "array": list, "string": str, "number": (int, float),
-    }  # fmt: skip
-    return isinstance(value, kinds[kind])
+    return isinstance(value, _TYPES[kind])
 
 
 def equal(one: Any, other: Any) -> bool:

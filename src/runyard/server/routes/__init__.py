@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from runyard.server.route import Route
-from runyard.server.routes import agents, blobs, links, logs, outputs, recipes, replies, runs, sites, system, tokens
+from runyard.server.routes import (
+    agents,
+    blobs,
+    links,
+    logs,
+    outputs,
+    packs,
+    recipes,
+    replies,
+    runs,
+    sites,
+    system,
+    tokens,
+    training_runs,
+)
 
 _ROWS: tuple[Route, ...] = (
     *runs.ROUTES,
@@ -14,8 +28,10 @@ _ROWS: tuple[Route, ...] = (
     *links.ROUTES,
     *sites.ROUTES,
     *agents.ROUTES,
+    *packs.ROUTES,  # its fixed words are looked at before {digest}
     *blobs.ROUTES,
     *tokens.ROUTES,
     *system.ROUTES,
+    *training_runs.ROUTES,
 )
 ROUTES: tuple[Route, ...] = (*_ROWS, system.describe(_ROWS))

@@ -46,7 +46,8 @@ async def sync(call: Call) -> Response:
 async def _sync(call: Call, request: SyncRequest) -> SyncResponse:
     """Listens before it asks, so that nothing that happens in between is missed."""
     with call.service.listening(f"site:{request.site}") as bell:
-        response = await asyncio.wrap_future(call.service.yard.sync(call.caller, request))
+        asked = await call.service.read(call.service.yard.sync, call.caller, request)  # it looks at files first
+        response = await asyncio.wrap_future(asked)
         if not call["wait"] or _says_something(response):
             return response
         await unless_gone(call.receive, bell.wait(call["wait"]))
@@ -55,7 +56,7 @@ async def _sync(call: Call, request: SyncRequest) -> SyncResponse:
 
 
 def _says_something(response: SyncResponse) -> bool:
-    return bool(response.claims or response.stops or response.settled)
+    return bool(response.claims or response.stops or response.settled or response.wanted)
 
 
 async def describe_site(call: Call) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from runyard.blobs.blobs import BlobWriter
+from runyard.blobs import BlobWriter
 from runyard.server import body
 from runyard.server.answers import answer
 from runyard.server.auth import Access
@@ -27,7 +27,7 @@ async def get_blob(call: Call) -> ASGIApp:
 async def put_blob(call: Call) -> Response:
     blobs, digest = call.service.yard.blobs, call["digest"]
     if await call.service.read(blobs.has, digest):
-        return answer({"digest": digest, "size": (await call.service.read(blobs.path(digest).stat)).st_size})
+        return answer({"digest": digest, "size": await call.service.read(blobs.size, digest)})
     writer = await call.service.write(blobs.writer, digest)
     try:
         size = await _write_all(call, writer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -10,11 +12,12 @@ from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
 from runyard.server.files import send_blob
-from runyard.server.parameters import header, path
+from runyard.server.parameters import header, path, query
 from runyard.server.route import Answer, Route
-from runyard.server.routes.runs import ID
+from runyard.server.routes.runs import ID, LONGEST_WAIT
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import Schema, listed, record, text
+from runyard.server.schemas.build import BOOLEAN, Schema, described, listed, record, text
+from runyard.server.stream import unless_gone, wait_for_outputs
 
 FILE: Schema = {"type": "string", "format": "binary"}
 OCTETS = "application/octet-stream"
@@ -40,6 +43,12 @@ async def list_outputs(call: Call) -> Response:
     return answer({"outputs": await call.service.read(call.service.yard.outputs, call["id"])})
 
 
+async def bring_outputs(call: Call) -> Response:
+    wish = await asyncio.wrap_future(call.service.yard.ask_outputs(call["id"]))
+    is_current = await unless_gone(call.receive, wait_for_outputs(call.service, call["id"], wish, call["timeout"]))
+    return answer({"outputs": await call.service.read(call.service.yard.outputs, call["id"]), "current": is_current})
+
+
 async def get_output(call: Call) -> ASGIApp:
     wanted = call["path"]
     for output in await call.service.read(call.service.yard.outputs, call["id"]):
@@ -51,6 +60,27 @@ async def get_output(call: Call) -> ASGIApp:
 
 
 ROUTES = (
+    Route(
+        method="POST", path="/runs/{id}/outputs", handler=bring_outputs, access=Access.VIEWER,
+        summary="Have the outputs of a run brought as they are now",
+        description="For a run that goes on. Answers when its site has brought them, or when the time is over.",
+        parameters=(
+            ID,
+            query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds"),
+        ),
+        answers=(
+            Answer(
+                description="The files",
+                schema=record(
+                    {
+                        "outputs": listed(ref("Output")),
+                        "current": described(BOOLEAN, "False: these are from an earlier time"),
+                    }
+                ),
+            ),
+        ),
+        errors=(404,),
+    ),
     Route(
         method="GET", path="/runs/{id}/outputs", handler=list_outputs, access=Access.VIEWER, parameters=(ID,),
         summary="List the files that a run left", errors=(404,),

@@ -73,8 +73,11 @@ async def request(call: Call, name: str | None, body: dict[str, Any]) -> Request
     """Hand in what a body means: one run, or a group of them."""
     bodies = configurations(call, body)
     key = call.headers.get("idempotency-key") or None
+    yard = call.service.yard
+    if call.is_small and yard.recipes.is_quick(name, bodies, key):
+        return await asyncio.wrap_future(yard.request(call.caller, name, bodies))
     # The recipe is read and many parameters are checked before the commit: not on the event loop.
-    future = await call.service.read(call.service.yard.request, call.caller, name, bodies, idempotency_key=key)
+    future = await call.service.read(yard.request, call.caller, name, bodies, idempotency_key=key)
     return await asyncio.wrap_future(future)
 
 

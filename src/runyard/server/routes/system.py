@@ -14,7 +14,7 @@ from runyard.server.call import Call
 from runyard.server.openapi import build_document
 from runyard.server.parameters import path
 from runyard.server.route import Answer, Route
-from runyard.server.schemas.build import ANYTHING, integer, record, text
+from runyard.server.schemas.build import ANYTHING, integer, or_null, record, text
 
 # The page runs its own script and talks to this server; nothing else may be loaded, framed or sent anywhere.
 CONTENT_SECURITY_POLICY = (
@@ -53,6 +53,9 @@ HEALTH = record(
         "home": text("The directory of this yard"),
         "pid": integer("Its process", 1),
         "runs": {"type": "object", "description": "Runs by state", "additionalProperties": integer()},
+        "mirror": or_null(
+            record({"dir": text("Where results go"), "trouble": or_null(text("Why they do not arrive there"))})
+        ),
     }
 )
 

@@ -7,6 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from runyard.model import spec
+from runyard.model.nodes import Limits
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -28,8 +29,9 @@ async def create_token(call: Call) -> Response:
         spec.name_text(given["name"], "name")  # says in words what the schema says in a pattern
     check(given, ref("NewToken"), "token")
     future = call.service.yard.create_token(
-        call.caller, given["name"], given["role"], given.get("site"), given.get("recipes", [])
-    )
+        call.caller, given["name"], given["role"], given.get("site"), given.get("recipes", []),
+        Limits.from_json(given.get("limits", {})),
+    )  # fmt: skip
     return answer(await asyncio.wrap_future(future), 201, {"Cache-Control": "no-store"})
 
 

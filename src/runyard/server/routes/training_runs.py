@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
@@ -15,7 +16,8 @@ from runyard.server.call import Call
 from runyard.server.gate import check_origin
 from runyard.server.parameters import path
 from runyard.server.route import PREFIX, Answer, Body, Route
-from runyard.server.routes.recipes import place, request
+from runyard.server.routes.recipes import KEY, place, request
+from runyard.server.schemas import training_runs as shapes
 from runyard.server.schemas.build import ANYTHING
 from runyard.server.schemas.common import NAME
 from runyard.yard import Yard
@@ -64,30 +66,43 @@ def _status(yard: Yard, caller: Caller) -> dict[str, Any]:
     )
 
 
-STARTED = Answer(description="As the old server, and id or ids and url", schema=ANYTHING)
-STATUS = Answer(description="Tasks by worker, as Celery's inspection gives them", schema=ANYTHING)
-CONFIGURATION = Body(schema=ANYTHING, description="A run configuration, or a grid of them")
+STARTED = Answer(description="As the old server, and id or ids and url", schema=shapes.STARTED)
+STATUS = Answer(description="Tasks by worker, as Celery's inspection gives them", schema=shapes.STATUS)
+DOCUMENTATION = Answer(status=307, description="To the documentation", headers=("Location",))
+CONFIGURATION = Body(
+    schema=ANYTHING,
+    description="A run configuration, or a grid of them; read as JSON whatever the Content-Type says",
+    example={"model": {"learning_rate": 0.001}},
+)
 
 
-def _starting(method: str, where: str) -> Route:
+def _starting(method: str, where: str, operation: str) -> Route:
     return Route(
-        method=method, path=where, handler=start_default, access=Access.REQUESTER, body=CONFIGURATION,
-        summary="Start the default recipe", answers=(STARTED,),
+        method=method, prefix="", path=where, handler=start_default, access=Access.REQUESTER, body=CONFIGURATION,
+        summary="Start the default recipe, as the Training Runs server did", answers=(STARTED,),
+        parameters=(KEY,), errors=(404, 409, 422), operation=f"{operation}_by_{method.lower()}",
     )  # fmt: skip
 
 
 def _starting_named(method: str) -> Route:
-    return Route(
-        method=method, path="/request/{name}", handler=start_named, access=Access.REQUESTER, body=CONFIGURATION,
-        summary="Start a recipe", answers=(STARTED,), parameters=(path("name", NAME, "The recipe"),),
-    )  # fmt: skip
+    return dataclasses.replace(
+        _starting(method, "/request/{name}", "start_named"),
+        handler=start_named,
+        summary="Start a recipe, as the Training Runs server did",
+        parameters=(path("name", NAME, "The recipe"), KEY),
+    )
 
 
 ROUTES = (
-    *(_starting(method, where) for where in ("/", "/request") for method in ("POST", "PUT")),
+    *(_starting(method, "/", "start_at_front") for method in ("POST", "PUT")),
+    *(_starting(method, "/request", "start_default") for method in ("POST", "PUT")),
     *(_starting_named(method) for method in ("POST", "PUT")),
-    Route(method="GET", path="/", handler=show_front, access=Access.PUBLIC, summary="Documentation or status",
-          answers=(STATUS,)),
-    Route(method="GET", path="/status", handler=show_status, access=Access.CALLER, summary="What is going on",
-          answers=(STATUS,)),
+    Route(
+        method="GET", prefix="", path="/", handler=show_front, access=Access.PUBLIC, errors=(401,),
+        summary="The documentation, or the status for whoever accepts JSON", answers=(STATUS, DOCUMENTATION),
+    ),
+    Route(
+        method="GET", prefix="", path="/status", handler=show_status, access=Access.CALLER,
+        summary="What waits and what runs, as the Training Runs server told it", answers=(STATUS,),
+    ),
 )  # fmt: skip

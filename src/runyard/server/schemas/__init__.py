@@ -6,7 +6,7 @@ bodies of agents and tokens are checked against these schemas by runyard.server.
 
 from __future__ import annotations
 
-from runyard.server.schemas import common, places, recipes, runs, wire
+from runyard.server.schemas import common, nodes, places, recipes, runs, staged, wire
 from runyard.server.schemas.build import Schema, ref
 
 __all__ = ["COMPONENTS", "Schema", "ref"]
@@ -18,6 +18,9 @@ COMPONENTS: dict[str, Schema] = {
     "Stop": runs.STOP,
     "Array": runs.ARRAY,
     "Checkpoint": runs.CHECKPOINT,
+    "Code": staged.CODE,
+    "Git": staged.GIT,
+    "Data": staged.DATA,
     "Submitted": runs.SUBMITTED,
     "Run": runs.RUN,
     "FullRun": runs.FULL_RUN,
@@ -33,6 +36,9 @@ COMPONENTS: dict[str, Schema] = {
     "Site": places.SITE,
     "FullSite": places.FULL_SITE,
     "Agent": places.AGENT,
+    "Node": places.NODE,
+    "Limits": nodes.LIMITS,
+    "Disk": nodes.DISK,
     "RecipeSpec": recipes.RECIPE_SPEC,
     "Recipe": recipes.RECIPE,
     "RecipeSummary": recipes.SUMMARY,

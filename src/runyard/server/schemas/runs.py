@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.model import array, input_file, resources, spec, states
+from runyard.model import array, input_file, python_env, resources, spec, states
 from runyard.server.schemas.build import (
     ANYTHING,
     BOOLEAN,
@@ -32,6 +32,8 @@ from runyard.server.schemas.common import (
     RUN_STATE,
     TIME,
 )
+from runyard.server.schemas.nodes import LABELS, node_names
+from runyard.server.schemas.staged import FOLDERS
 
 RESOURCES = record(
     {
@@ -119,6 +121,37 @@ INPUT = record(
     }
 )
 
+RECORDED = record(
+    {
+        "python": text("Version of the submitter's interpreter", maxLength=100),
+        "prefix": text("Where it was", maxLength=4096),
+        "packages": integer("How many were installed", 0, 1 << 30),
+        "freeze": or_null(described(DIGEST, "The list as pip reads it")),
+        "conda": or_null(described(DIGEST, "The list as conda reads it")),
+        "notes": listed(text(maxLength=1000), maxItems=python_env.MOST_NOTES),
+    },
+    required=[],
+    description="What the submitter had.",
+)
+
+PYTHON_ENV: Schema = {
+    "description": "Its Python environment: record, sync, none, conda:NAME or conda:/path; or built from a file",
+    "anyOf": [
+        text(minLength=1, maxLength=4096),
+        record(
+            {
+                "use": text("record, sync, none, file, conda:NAME", minLength=1, maxLength=4096),
+                "file": or_null(described(DIGEST, "What it is built from; of sync, the lock")),
+                "kind": one_of(python_env.KINDS, "Who builds it"),
+                "name": text("Of the file", maxLength=300),
+                "python": text("The version that it needs, like 3.11", maxLength=20),
+                "record": or_null(RECORDED),
+            },
+            required=[],
+        ),
+    ],
+}
+
 RUN_SPEC = record(
     {
         "command": COMMAND,
@@ -127,7 +160,12 @@ RUN_SPEC = record(
         "name": or_null(text("A title for people", maxLength=200)),
         "params": or_null(described(ANYTHING, "Parameters, also in the JSON file $RUNYARD_PARAMS")),
         "env": or_null(described(ENVIRONMENT, "Environment variables")),
-        "cwd": or_null(text("Working directory, absolute; without it a fresh one", pattern="^/", maxLength=4096)),
+        "cwd": or_null(
+            text("Working directory, absolute; without it the code, or a fresh one", pattern="^/", maxLength=4096)
+        ),
+        "code": or_null(ref("Code")),
+        "data": or_null(FOLDERS),
+        "python_env": or_null(PYTHON_ENV),
         "seed": or_null(integer("Given to the command as $RUNYARD_SEED", 0, (1 << 63) - 1)),
         "resources": or_null(ref("Resources")),
         "inputs": or_null(
@@ -139,6 +177,9 @@ RUN_SPEC = record(
         "stderr": or_null(output_file("A file for standard error; without it, where standard output goes")),
         "open_mode": or_null(one_of(spec.OPEN_MODES, "append: others write to these files as well")),
         "site": or_null(described(NAME, "Where to run; without it any site that fits")),
+        "node": or_null(node_names("A node of the site, or several: any of them")),
+        "exclude": or_null(node_names("Nodes that it must not use")),
+        "labels": or_null(described(LABELS, "What the node must have, such as fast or rack=a")),
         "priority": or_null(integer("Higher goes first", -1000, 1000)),
         "after": or_null({"description": "Runs that must succeed first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
         "after_any": or_null({"description": "Runs that must end first", "anyOf": [RUN_ID, listed(RUN_ID)]}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runyard.model import nodes
 from runyard.server.schemas.build import (
     ANYTHING,
     BOOLEAN,
@@ -16,6 +17,7 @@ from runyard.server.schemas.build import (
     text,
 )
 from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, NAME
+from runyard.server.schemas.nodes import LABEL
 
 KEY = text("run.attempt, such as 42.1", pattern=r"^[1-9][0-9]{0,17}\.[1-9][0-9]{0,8}$")
 
@@ -28,6 +30,8 @@ HELLO = record(
         "version": text(maxLength=100),
         "total": ref("Capacity"),
         "lease": integer("Seconds it may be silent, where that is more than the yard's own lease", 0, 86400),
+        "labels": described(listed(LABEL, maxItems=nodes.MOST), "Of the node"),
+        "limits": ref("Limits"),
     },
     required=["site", "agent", "node", "boot_id", "version", "total"],
 )
@@ -53,6 +57,7 @@ REPORT = record(
         "record": or_null(ANYTHING),
         "gone": or_null(text(maxLength=1 << 16)),
         "outputs": listed(ref("ReportedOutput")),
+        "brought": or_null(integer("Of one that goes on: the wish for outputs that these answer", 1, 1 << 31)),
     },
     required=["key", "state"],
     description="What an agent saw of one attempt.",
@@ -67,6 +72,8 @@ SYNC_REQUEST = record(
         "ahead": integer("How many more to take than fit now", 0, 10_000),
         "room": or_null(integer("The most attempts to take at once", 0, 1_000_000)),
         "reports": listed(ref("Report")),
+        "disk": or_null(ref("Disk")),
+        "away": text("Why its node does not answer, while it does not", maxLength=1 << 16),
     },
     required=["site", "agent", "incarnation", "free"],
 )
@@ -90,6 +97,9 @@ SYNC_RESPONSE = record(
         "claims": listed(ref("Claim")),
         "stops": listed(record({"key": KEY, "reason": text()})),
         "settled": listed(KEY),
+        "wanted": described(
+            listed(record({"key": KEY, "number": integer("The newest wish", 1)})), "Whose outputs so far to bring"
+        ),
         "more": described(BOOLEAN, "Runs are waiting that would fit"),
     }
 )

@@ -10,6 +10,7 @@ from runyard import errors
 from runyard.backends.batch import gridengine_accounts
 from runyard.backends.batch.dialect import Facts, Native, Reply, Stage, Unanswered
 from runyard.backends.batch.gridengine import GridEngine
+from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
 from tests.unit.backends.batch.texts import order, recorded, said
 
@@ -99,6 +100,21 @@ def test_a_type_of_gpu_needs_a_rule() -> None:
 def test_nodes_that_failed_are_avoided() -> None:
     command = gridengine.submit_command(dataclasses.replace(order(1), avoid=("ge1", "ge2")))
     assert command[command.index("-l") + 1] == "hostname=!ge1&!ge2"
+
+
+@pytest.mark.parametrize(
+    ("choice", "request_"),
+    [
+        (NodeChoice(node=("ge1",)), "hostname=ge1"),
+        (NodeChoice(node=("ge1", "ge2")), "hostname=(ge1|ge2)"),
+        (NodeChoice(node=("ge1", "ge2"), exclude=("ge9",)), "hostname=(ge1|ge2)&!ge9"),
+        (NodeChoice(exclude=("ge9",), labels=("fast", "rack=a")), "hostname=!ge9,fast=true,rack=a"),
+        (NodeChoice(labels=("fast",)), "fast=true"),
+    ],
+)
+def test_the_choice_of_nodes(choice: NodeChoice, request_: str) -> None:
+    command = gridengine.submit_command(dataclasses.replace(order(1), choice=choice))
+    assert command[command.index("-l") + 1] == request_
 
 
 def test_a_trial_asks_who_would_be_left() -> None:

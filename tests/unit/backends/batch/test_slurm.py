@@ -9,6 +9,7 @@ import pytest
 from runyard import errors
 from runyard.backends.batch.dialect import Facts, Native, Reply, Stage, Unanswered
 from runyard.backends.batch.slurm import Slurm
+from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
 from tests.unit.backends.batch.texts import order, recorded, said
 
@@ -101,6 +102,36 @@ def test_a_trial_submits_nothing() -> None:
 def test_nodes_that_failed_are_avoided() -> None:
     failed = dataclasses.replace(order(1, exclude="n9"), avoid=("n1", "n2"))
     assert "--exclude=n9,n1,n2" in slurm.submit_command(failed)
+
+
+FOUR = Facts(nodes=("n1", "n2.lab", "n3", "n4"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "resources", "words"),
+    [
+        (NodeChoice(node=("n2",)), Resources(), ["--nodelist=n2"]),
+        (NodeChoice(node=("n1", "n2")), Resources(nodes=2), ["--nodelist=n1,n2"]),
+        (NodeChoice(node=("n1", "n2")), Resources(), ["--exclude=n3,n4"]),
+        (NodeChoice(exclude=("n1", "n4")), Resources(), ["--exclude=n1,n4"]),
+        (NodeChoice(labels=("fast", "rack=a")), Resources(), ["--constraint=fast&rack=a"]),
+        (NodeChoice(node=("n1",), exclude=("n4",)), Resources(), ["--nodelist=n1", "--exclude=n4"]),
+    ],
+)
+def test_the_choice_of_nodes(choice: NodeChoice, resources: Resources, words: list[str]) -> None:
+    command = slurm.submit_command(dataclasses.replace(order(resources=resources, facts=FOUR), choice=choice))
+    assert [word for word in command if word.startswith(("--nodelist", "--exclude", "--constraint"))] == words
+
+
+def test_the_choice_of_nodes_adds_to_what_the_options_say() -> None:
+    chosen = NodeChoice(exclude=("n1",), labels=("fast",))
+    given = dataclasses.replace(order(exclude="n9", constraint="a|b"), choice=chosen, avoid=("n1", "n2"))
+    assert {"--exclude=n9,n1,n2", "--constraint=(a|b)&fast"} <= set(slurm.submit_command(given))
+
+
+def test_any_of_several_nodes_needs_to_know_the_others() -> None:
+    with pytest.raises(errors.InvalidInput, match="1 of 2 named nodes only where it tells which others"):
+        slurm.submit_command(dataclasses.replace(order(), choice=NodeChoice(node=("n1", "n2"))))
 
 
 @pytest.mark.parametrize(("seconds", "minutes"), [(3600, 60), (3540, 60), (3500, 60), (3000, 51), (7200, 120)])
@@ -320,24 +351,25 @@ def test_an_explanation() -> None:
 
 
 def test_facts() -> None:
-    facts = slurm.parse_facts([recorded(f"slurm-facts-{number}.txt") for number in range(3)])
+    facts = slurm.parse_facts([recorded(f"slurm-facts-{number}.txt") for number in range(4)])
     assert (facts.array_size, facts.task_limit, facts.longest) == (1000, None, {})
+    assert facts.nodes == ("n1", "n2")
 
 
 def test_facts_with_limits() -> None:
     config, partitions = said("MaxArraySize            = 51\n"), said("short*|1-00:00:00\nlong|infinite\nbig|2:00:00\n")
-    facts = slurm.parse_facts([config, partitions, said("lab1||10\n")])
+    facts = slurm.parse_facts([config, partitions, said("lab1||10\n"), said("n1\nn2\nn1\n")])
     assert (facts.array_size, facts.task_limit) == (50, 10)
     assert facts.longest == {"": 86400, "short": 86400, "big": 7200}
 
 
 def test_of_several_accounts_the_limit_is_not_known() -> None:
-    facts = slurm.parse_facts([said(), said(), said("lab1||10\nlab2||20\n")])
+    facts = slurm.parse_facts([said(), said(), said("lab1||10\nlab2||20\n"), said()])
     assert facts.task_limit is None
 
 
 def test_arrays_that_are_switched_off() -> None:
-    assert slurm.parse_facts([said("MaxArraySize = 0\n"), said(), said()]).array_size == 1
+    assert slurm.parse_facts([said("MaxArraySize = 0\n"), said(), said(), said()]).array_size == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""The room where runs are written: with too little of it nothing new is started, until there is more again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from runyard.agent.errands import Errands
+from runyard.hosts.base import Host
+from runyard.model import units
+from runyard.model.disk_reserve import USUAL, Reserve
+from runyard.model.wire import Disk
+from runyard.runner import scratch
+from runyard.runner.spec import BadSpec
+
+LANE = "disks"
+LOOK_S, FAR_LOOK_S = 1.0, 30.0  # between two looks; further away each is a round trip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """What the owner of a node says of its disks."""
+
+    scratch: str = ""  # where runs get their scratch directory; empty: see `runner.scratch`
+    reserve: Reserve = USUAL
+
+
+ANY_ROOM = Room()
+
+
+class Disks:
+    def __init__(
+        self, host: Host, paths: Sequence[str], reserve: Reserve, errands: Errands, clock: Callable[[], float]
+    ) -> None:
+        self._host, self._paths, self._reserve = host, list(paths), reserve
+        self._errands, self._clock = errands, clock
+        self._look_at = float("-inf")
+        self._worst: Disk | None = None
+
+    def watch_scratch(self, base: str) -> None:
+        """Of the machine where runs execute. What runners that died left there is removed, if that is this one; on
+        others the next runner does it."""
+        self._paths.append(base)
+        if not self._host.copies:
+            self._errands.send(LANE, lambda: scratch.clear(os.fsencode(base)), lambda _, error: None)
+
+    def worst(self) -> Disk | None:
+        """The one that is nearest to being full, as it was a moment ago; None when nobody knows."""
+        if self._clock() >= self._look_at:
+            self._look()
+        return self._worst
+
+    def trouble(self) -> str:
+        """Why nothing may be started now; empty when it may."""
+        disk = self.worst()
+        if disk is None or not disk.is_full:
+            return ""
+        return f"{units.show_size(disk.free)} free in {disk.path}, {units.show_size(disk.kept)} are kept"
+
+    def _look(self) -> None:
+        if self._host.copies:
+            self._look_at = self._clock() + FAR_LOOK_S
+            self._errands.send(LANE, lambda: self._host.room(self._paths), self._take)
+        else:
+            self._look_at = self._clock() + LOOK_S
+            self._take(self._host.room(self._paths), None)
+
+    def _take(self, found: Mapping[str, tuple[int, int]] | None, error: Exception | None) -> None:
+        """A host that does not answer is no news."""
+        if isinstance(error, OSError) or found is None:
+            return
+        if error is not None:
+            raise error
+        disks = [Disk(path=path, free=free, kept=self._reserve.of(total)) for path, (free, total) in found.items()]
+        self._worst = min(disks, key=lambda disk: disk.free - disk.kept, default=None)
+
+
+def scratch_base(room: Room, environ: Mapping[str, str]) -> str:
+    """Where runs on a machine with this environment have their scratch space, as far as can be said without them."""
+    env = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    try:
+        return os.fsdecode(scratch.expanded(os.fsencode(room.scratch), env) if room.scratch else scratch.bases(env)[0])
+    except BadSpec:  # each run says so
+        return os.fsdecode(scratch.bases({})[0])

@@ -1,0 +1,119 @@
+"""Runs on a machine that is reached by OpenSSH and where nothing is installed: one backend for each node.
+
+What a local backend does on its own machine is done over there by the same code, `runner.node`, which travels with the
+runner. Each verb is one round trip.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runyard import errors, runner
+from runyard.backends import ssh_check
+from runyard.backends.base import Backend, Batch, Check, Distant, Job, Presence, Refusal, Sighting, Stop
+from runyard.backends.ssh_check import Facts
+from runyard.hosts.base import Host, Unreachable
+from runyard.hosts.ssh import SshHost
+from runyard.model import fields
+from runyard.model.wire import AttemptKey
+
+log = logging.getLogger(__name__)
+
+
+class SshBackend(Backend, Distant):
+    def __init__(self, host: SshHost, directory: str, node: str) -> None:
+        self.host: SshHost = host
+        self._directory, self._node = directory, node
+        self._package = f"{directory}/runner-{runner.digest()}"
+
+    @classmethod
+    def build(cls, directory: Path, options: Mapping[str, Any], host: Host | None = None) -> SshBackend:
+        if not isinstance(host, SshHost):
+            raise errors.ConfigError("a site of kind 'ssh' has nodes", "name each of them with --ssh LOGIN")
+        try:
+            given = fields.mapping(options, "ssh", ("node",))
+            return cls(host, os.fspath(directory), fields.text(given.get("node", ""), "ssh.node", 300))
+        except errors.InvalidInput as error:
+            raise errors.ConfigError(error.message, error.fix) from None
+
+    # --- the four verbs -----------------------------------------------------------------------------------------
+
+    def submit(self, batch: Batch) -> list[Refusal]:
+        """Without an answer nobody knows whether they began: the next look tells."""
+        try:
+            problems = self._call("start", directories=[job.directory for job in batch.jobs])
+        except Unreachable as error:
+            log.warning("nobody knows yet whether runs began on %s: %s", self._node, error)
+            return []
+        except OSError as error:
+            problems = [(error.strerror or str(error)).lower()] * len(batch.jobs)
+        told = zip(batch.jobs, problems, strict=True)
+        return [Refusal(key=job.key, text=f"no runner could be started: {problem}") for job, problem in told if problem]
+
+    def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
+        try:
+            found = self._call("look", directories=[job.directory for job in jobs])
+        except OSError as error:
+            doubt = Sighting(presence=Presence.UNKNOWN, text=str(error), node=self._node)
+            return {job.key: doubt for job in jobs}
+        return {job.key: self._sighting(told) for job, told in zip(jobs, found, strict=True)}
+
+    def cancel(self, stops: Sequence[Stop]) -> None:
+        asked = [
+            {"directory": stop.job.directory, "reason": stop.reason, "grace": stop.grace, "waited": stop.waited}
+            for stop in stops
+        ]
+        try:
+            heard = self._call("stop", stops=asked)
+        except OSError as error:
+            log.warning("nobody on %s can be told to stop: %s", self._node, error)
+            return
+        for stop, is_heard in zip(stops, heard, strict=True):
+            if not is_heard:
+                log.warning("the runner of attempt %s does not hear; it is killed", stop.job.key)
+
+    def explain(self, job: Job) -> str:
+        seen = self.poll([job])[job.key]
+        runs = f"its runner is process {seen.native_id} on {self._node}" if seen.native_id else ""
+        return seen.text or runs or f"it is {seen.presence} on {self._node}"
+
+    def close(self) -> None:
+        self.host.close()
+
+    # --- the node -----------------------------------------------------------------------------------------------
+
+    def trouble(self) -> str:
+        return self.host.trouble
+
+    def facts(self) -> Facts:
+        """What the node has. Raises Unreachable, and ConfigError where its directory cannot be used."""
+        try:
+            return Facts(**self._call("describe"))
+        except Unreachable:
+            raise
+        except OSError as error:
+            raise errors.ConfigError(*ssh_check.directory_trouble(self._node, self._directory, error)) from None
+
+    def site_test(self, *, probe: bool = True) -> list[Check]:
+        return ssh_check.examine(self, self._node, self._directory, probe=probe)
+
+    def _call(self, function: str, **arguments: Any) -> Any:
+        """The runner is copied over when it is not there: at first, after an update, after a clean-up."""
+        try:
+            return self.host.call(self._package, f"node.{function}", arguments)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+        self.host.install(self._package, runner.files())
+        return self.host.call(self._package, f"node.{function}", arguments)
+
+    def _sighting(self, told: Mapping[str, Any]) -> Sighting:
+        """By the name that the site has for the node: it may call itself otherwise."""
+        return Sighting(
+            presence=Presence(told["presence"]), text=told["text"], native_id=told["native_id"], node=self._node
+        )

@@ -1,0 +1,192 @@
+"""`Client` as projects for LudwigCluster know it; each job is an ordinary run of the yard."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import runyard.client
+from runyard import errors
+from runyard.bridges.ludwig import jobs, results, values
+from runyard.bridges.ludwig.folder import Folder, find_share, name_of, on_nodes
+from runyard.bridges.ludwig.grid import gen_all_param2vals
+from runyard.bridges.ludwig.jobs import Job
+from runyard.bridges.ludwig.layout import Layout
+from runyard.client.belongings import CodeHere, DataHere
+from runyard.client.run import Run
+
+TAG = "ludwig"
+WORKER = ".ludwig-worker"  # where a job finds the program that executes it, beside its code
+DISK_USAGE_MAX = 90  # percent
+RETRIES = 2  # of jobs whose node was lost; their results appear in one rename, so that twice is no harm
+
+Configuration = Mapping[str, Any]
+
+
+class Client:
+    """Submits the jobs of one project.
+
+    `share` is the shared drive, see `find_share`, and `share_on_nodes` where the nodes have it. `python` is the
+    interpreter there. `yard` is a runyard.Client for another yard than this home's.
+    """
+
+    def __init__(
+        self,
+        project_name: str,
+        param2default: Configuration | None = None,
+        *,
+        share: Path | str | None = None,
+        share_on_nodes: Path | str | None = None,
+        site: str | None = None,
+        python: str = "python3",
+        yard: runyard.client.Client | None = None,
+    ) -> None:
+        self.project_name, self.param2default = project_name, param2default
+        self._folder = Folder(find_share(share), project_name)
+        self._path_on_nodes = str(Path(share_on_nodes or on_nodes(self._folder.share)) / project_name)
+        self._site, self._python = site, python
+        self._yard = yard or runyard.client.Client()
+
+    def submit(
+        self,
+        src_ps: Sequence[Path | str],
+        param2val_list: Sequence[Configuration] | Mapping[str, Any] | None = None,
+        data_ps: Sequence[Path | str] | None = None,
+        reps: int = 1,
+        test: bool = False,
+        worker: str | Sequence[str] | None = None,
+        run_f_name: str | None = "run.py",
+        *,
+        param2requests: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> list[Run]:
+        """Start what is missing of `reps` repetitions of each configuration. Nothing is ever stopped by it.
+
+        With `test` it only says what it would start. `worker` is a node, or several. `run_f_name`: a program of the
+        project's own, where there is one. `fields` are further ones of a run, such as `resources` or `priority`.
+        """
+        layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
+        configurations = self._configurations(param2val_list, param2requests)
+        self._folder.check()
+        with self._folder.locked():
+            plan = jobs.plan(self._folder, self._known(), configurations, reps)
+            _tell(plan, reps, test)
+            if test or not plan.jobs:
+                return []
+            for path in data_ps or ():
+                self._folder.copy(Path(path))
+            for param_name, configuration in plan.new.items():
+                self._folder.add(param_name, configuration, self._path_on_nodes)
+            common = {**self._common(layout, data_ps or (), worker), **fields}
+            return self._yard.submit_many([self._own(job, layout, common) for job in plan.jobs])
+
+    def list_all_param2vals(
+        self, param2requests: Mapping[str, Any], update_d: Configuration | None = None, add_names: bool = True
+    ) -> list[dict[str, Any]]:
+        names = {"param_name": None, "job_name": None} if add_names else {}
+        found = gen_all_param2vals(param2requests, self._defaults())
+        return [{**configuration, **names, **(update_d or {})} for configuration in found]
+
+    def gen_param_ps(
+        self,
+        param2requests: Mapping[str, Any],
+        runs_p: Path | None = None,
+        label_params: Sequence[str] | None = None,
+    ) -> Iterator[tuple[Path, str]]:
+        """The folders with results of these configurations, as far as there are any, each with a label for plots."""
+        return results.gen_param_paths(
+            self.project_name, param2requests, self._defaults(), runs_path=runs_p,
+            ludwig_data_path=self._folder.share, label_params=label_params, require_all_found=False,
+        )  # fmt: skip
+
+    def check_lab_disk_space(self) -> None:
+        """Raises RuntimeError when the shared drive is nearly full."""
+        self._folder.check()
+        usage = shutil.disk_usage(self._folder.share)
+        percent = round(100 * usage.used / usage.total)
+        print(f"Percent Disk Space used at {self._folder.share}: {percent}")
+        if percent > DISK_USAGE_MAX:
+            raise RuntimeError(f"Disk space usage > {DISK_USAGE_MAX}.")
+
+    def _configurations(self, listed: Any, requested: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        """Of a list, or of a request; the later clients had requests in the place of lists."""
+        if isinstance(listed, Mapping) and requested is None:
+            listed, requested = None, listed
+        if (listed is None) == (requested is None):
+            raise errors.InvalidInput("there are no configurations", "give param2val_list, or param2requests")
+        if requested is not None:
+            listed = gen_all_param2vals(requested, self._defaults())
+        return [values.clean(item, f"param2val_list[{index}]") for index, item in enumerate(listed)]
+
+    def _defaults(self) -> Configuration:
+        if self.param2default is None:
+            raise errors.InvalidInput(
+                "param2requests needs param2default",
+                f"make the client with Client({self.project_name!r}, param2default)",
+            )
+        return self.param2default
+
+    def _known(self) -> jobs.Known:
+        found = self._yard.iter_runs(project=self.project_name, tag=self._tag)
+        return jobs.Known.read(run.data for run in found)
+
+    @property
+    def _tag(self) -> str:
+        """Of this very folder: another drive may have a project of the same name."""
+        return f"{TAG}-{hashlib.sha256(self._path_on_nodes.encode()).hexdigest()[:12]}"
+
+    # --- runs -------------------------------------------------------------------------------------------------------
+
+    def _common(
+        self, layout: Layout, data_ps: Sequence[Path | str], worker: str | Sequence[str] | None
+    ) -> dict[str, Any]:
+        folders = {WORKER: Path(__file__).parent / "node", **{name_of(path): Path(path).resolve() for path in data_ps}}
+        common = {
+            "command": [self._python, f"{WORKER}/worker.py"],
+            "project": self.project_name,
+            "code": CodeHere(root=layout.root, paths=layout.code),
+            "data": [DataHere(folder=folder, to=to) for to, folder in folders.items()],
+            "site": self._site,
+            "node": [worker] if isinstance(worker, str) else list(worker or []) or None,
+            "resources": {"gpus": 1} if self._has_gpus() else None,
+            "retry": {"max": RETRIES},
+        }
+        return {name: value for name, value in common.items() if value is not None}
+
+    def _has_gpus(self) -> bool:
+        """Where the nodes have GPUs a job has one to itself, as it always had."""
+        agents = [agent for agent in self._yard.agents() if self._site in (None, agent["site"])]
+        return any(agent["total"].get("gpus") for agent in agents)
+
+    def _own(self, job: Job, layout: Layout, common: Mapping[str, Any]) -> dict[str, Any]:
+        names = {"param_name": job.param_name, "job_name": job.job_name}
+        if layout.package is not None:
+            saves = f"{layout.package}_runs/{job.param_name}/{job.job_name}/saves"
+            names |= {"project_path": self._path_on_nodes, "save_path": saves}
+        told = {
+            "project_path": self._path_on_nodes,
+            "param2val": values.encode({**job.configuration, **names}),
+            "program": layout.program,
+            "source": layout.package,
+            "import_from": layout.import_from,
+            "workers": common.get("node", []),
+        }
+        return {
+            **common,
+            "name": job.job_name,
+            "params": values.shown(job.configuration),
+            "tags": [*common.get("tags", []), TAG, self._tag, job.param_name],
+            "env": {**common.get("env", {}), "LUDWIG_JOB": json.dumps(told), "PYTHONUNBUFFERED": "1"},
+        }
+
+
+def _tell(plan: jobs.Plan, reps: int, test: bool) -> None:
+    if not plan.jobs:
+        print(f"{reps} replications of each model already exist.", file=sys.stderr)
+    for job in plan.jobs:
+        print(f"{'Would run' if test else 'Running'} {job.param_name} {job.job_name} {job.configuration}")

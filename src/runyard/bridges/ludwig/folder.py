@@ -1,0 +1,185 @@
+"""A project's folder on the shared drive: `<share>/<project>/runs/param_NNN/<job_name>/<series>.csv`."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import sys
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from runyard import errors
+from runyard.bridges.ludwig import values
+
+MOUNT = "LUDWIG_MNT"
+DRIVES = ("ludwig_data", "research_data")  # what the drive was called, and earlier
+MAC, NODES = "/Volumes", "/media"  # where it is mounted
+CONFIGURATION = "param2val.yaml"
+LOCK = ".runyard-submit.lock"
+SAME_TIME_S = 2  # file servers keep times no more exactly
+_PARAM = re.compile(r"param_(\d+)")
+
+
+def find_share(given: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The drive's root: as given, as LUDWIG_MNT says, or where it always was."""
+    if given is not None:
+        return Path(given).expanduser().absolute()
+    point = environ.get(MOUNT)
+    above = Path(point).absolute() if point else Path(MAC if sys.platform == "darwin" else NODES)
+    places = [above / drive for drive in DRIVES]
+    return next((place for place in places if place.is_dir()), above if point else places[0])
+
+
+def on_nodes(share: Path) -> Path:
+    """Where the nodes have it, when nobody says otherwise: in the same place, but their system is Linux."""
+    return Path(NODES) / share.relative_to(MAC) if share.is_relative_to(MAC) else share
+
+
+class Folder:
+    def __init__(self, share: Path, project: str) -> None:
+        self.share, self.path = share, share / project
+        self.runs = self.path / "runs"
+
+    def check(self) -> None:
+        if not self.share.is_dir():
+            raise errors.InvalidInput(
+                f"the shared drive {self.share} is not there", f"mount it, or say where it is with {MOUNT}"
+            )
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One submit at a time. A file server that knows no locks is used without."""
+        self.check()
+        make(self.path)
+        make(self.runs)
+        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, 0o666)
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def configurations(self) -> dict[str, dict[str, Any]]:
+        """Of each `param_NNN` that can be read, in their order."""
+        found = {}
+        for name in sorted(_listed(self.runs), key=_number):
+            configuration = load(self.runs / name / CONFIGURATION) if _PARAM.fullmatch(name) else None
+            if configuration is not None:
+                found[name] = configuration
+        return found
+
+    def jobs(self, param_name: str) -> set[str]:
+        """Those that have left results; a folder appears when its job has ended well."""
+        return {name for name in _listed(self.runs / param_name) if "num" in name}
+
+    def next_names(self, known: Collection[str]) -> Iterator[str]:
+        """Names of configurations that nobody has; `known` are more than those on the drive."""
+        number = max(map(_number, [*_listed(self.runs), *known]), default=0)
+        while True:
+            number += 1
+            yield f"param_{number:0>3}"
+
+    def add(self, param_name: str, configuration: Mapping[str, Any], project_path: str) -> None:
+        """A new configuration: `safe_load` reads it, and whoever expects the names that were added finds them."""
+        import yaml
+
+        added = {"param_name": param_name, "job_name": None, "project_path": project_path, "save_path": None}
+        text = yaml.safe_dump({**values.shown(dict(configuration)), **added}, allow_unicode=True, sort_keys=True)
+        place = self.runs / param_name
+        try:
+            place.mkdir()
+        except FileExistsError:
+            raise errors.Conflict(f"somebody else has just made {place}", "submit again") from None
+        like_above(place)
+        write(place / CONFIGURATION, text.encode())
+
+    def copy(self, source: Path) -> None:
+        """Bring a folder of data onto the drive, as `<project>/<name>`; what is there already is not sent again."""
+        if not source.is_dir():
+            raise errors.InvalidInput(f"data_ps: there is no folder {source}", "check the path, and where you are")
+        for place, folders, names in os.walk(source, followlinks=True):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            to = self.path / name_of(source) / Path(place).relative_to(source)
+            make(to)
+            for name in names:
+                _copy(Path(place) / name, to / name)
+
+
+def name_of(folder: Path | str) -> str:
+    """Its own, also of `.` and of a link."""
+    return os.path.basename(os.path.abspath(folder))
+
+
+def load(path: Path) -> dict[str, Any] | None:
+    """None where it is missing or broken: such a folder is nobody's. Nothing but plain values is ever made of it."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Knows tuples too, as Ludwig wrote them."""
+
+    Loader.add_constructor(
+        "tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node, deep=True))
+    )
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def identity(configuration: Mapping[str, Any]) -> Hashable:
+    return values.identity({name: value for name, value in configuration.items() if name not in values.ADDED})
+
+
+def make(folder: Path) -> None:
+    """With the mode of the folder above: the nodes may have another account than who submits."""
+    if folder.is_dir():
+        return
+    if not folder.parent.is_dir():
+        make(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir()
+        like_above(folder)
+
+
+def like_above(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # file servers may know no modes
+        folder.chmod(folder.parent.stat().st_mode & 0o7777)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Whole, or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(data)
+    os.replace(draft, path)
+
+
+def _copy(source: Path, to: Path) -> None:
+    wanted = source.stat()
+    with contextlib.suppress(FileNotFoundError):
+        found = to.stat()
+        if found.st_size == wanted.st_size and abs(found.st_mtime - wanted.st_mtime) < SAME_TIME_S:
+            return
+    draft = to.with_name(f".{to.name}.{os.getpid()}")
+    shutil.copyfile(source, draft)
+    os.utime(draft, (wanted.st_atime, wanted.st_mtime))
+    os.replace(draft, to)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _number(name: str) -> int:
+    found = _PARAM.fullmatch(name)
+    return int(found[1]) if found else 0

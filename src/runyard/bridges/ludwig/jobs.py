@@ -1,0 +1,88 @@
+"""Which repetitions are missing, and what they are called."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runyard.bridges.ludwig.folder import Folder, identity
+from runyard.model.states import FINAL, RunState
+
+TIME = "%Y-%m-%d-%H-%M-%S"  # without colons, which Windows servers do not take
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    param_name: str
+    job_name: str
+    configuration: dict[str, Any]
+    number: int  # how many of this configuration are handed in before it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What the yard says of a project's runs, by the name of their configuration."""
+
+    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # of all jobs there ever were
+    good: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # that have succeeded, or still may
+
+    @classmethod
+    def read(cls, runs: Iterable[Mapping[str, Any]]) -> Known:
+        known = cls()
+        for run in runs:
+            may_succeed = run["state"] == RunState.SUCCEEDED or run["state"] not in FINAL
+            for tag in run["tags"]:
+                known.names[tag].add(run["name"])
+                if may_succeed:
+                    known.good[tag].add(run["name"])
+        return known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    jobs: list[Job]
+    new: dict[str, dict[str, Any]]  # configurations that the drive does not have yet, by their name
+
+
+def plan(folder: Folder, known: Known, configurations: Sequence[dict[str, Any]], reps: int) -> Plan:
+    """What the yard has succeeded in or has under way counts, and what was on the drive before."""
+    named = _named(folder, known, configurations)
+    jobs = []
+    for param_name, (configuration, is_new) in named.items():
+        done = set() if is_new else folder.jobs(param_name) | known.good.get(param_name, set())
+        names = _job_names(done | known.names.get(param_name, set()))
+        for number in range(max(0, reps - len(done))):
+            jobs.append(Job(param_name=param_name, job_name=next(names), configuration=configuration, number=number))
+    jobs.sort(key=lambda job: job.number)  # all configurations once before any of them twice
+    return Plan(jobs=jobs, new={name: configuration for name, (configuration, is_new) in named.items() if is_new})
+
+
+def _named(
+    folder: Folder, known: Known, configurations: Sequence[dict[str, Any]]
+) -> dict[str, tuple[dict[str, Any], bool]]:
+    """Each configuration once, by its name on the drive, and whether that is a new one."""
+    names: dict[Hashable, str] = {}
+    for name, found in folder.configurations().items():
+        names.setdefault(identity(found), name)
+    there, fresh = set(names), folder.next_names(known.names)
+    named = {}
+    for configuration in configurations:
+        key = identity(configuration)
+        if key not in names:
+            names[key] = next(fresh)
+        named[names[key]] = (configuration, key not in there)
+    return named
+
+
+def _job_names(taken: set[str]) -> Iterator[str]:
+    """`…_num0` and so on: readers count what has `num` in its name."""
+    stamp = datetime.datetime.now().strftime(TIME)
+    number = 0
+    while True:
+        name = f"{stamp}_num{number}"
+        if name not in taken:
+            yield name
+        number += 1

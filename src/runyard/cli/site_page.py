@@ -1,0 +1,140 @@
+"""`runyard site show`: the nodes of a site, and who runs what on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from runyard.cli import output, words
+from runyard.model import units
+from runyard.model.nodes import Limits
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+GB = 1 << 30
+
+Site = Mapping[str, Any]
+Node = Mapping[str, Any]
+
+
+def draw(console: Console, site: Site, heading: Table) -> None:
+    console.print(heading)
+    if site["nodes"]:
+        console.print()
+        console.print(_nodes(site["nodes"]))
+    if site["agents"] and not any(node["agent"] for node in site["nodes"]):  # of a cluster: somebody else has the nodes
+        console.print()
+        console.print(_agents(site["agents"]))
+    held = list(_held(site))
+    if held:
+        console.print()
+        console.print(_runs(held))
+    for trouble in dict.fromkeys(place["trouble"] for place in (*site["agents"], *site["nodes"]) if place["trouble"]):
+        output.remark(trouble)
+
+
+def _nodes(nodes: list[Node]) -> Table:
+    from runyard.cli import tables
+
+    return tables.build(
+        (
+            tables.Column(title="NODE", value=lambda node: node["name"]),
+            tables.Column(title="STATE", value=lambda node: node["state"], coloured=True),
+            tables.Column(title="SINCE", value=_since, right=True, boring=("-",)),
+            tables.Column(title="CPUS", value=lambda node: _used(node, "cpus"), right=True, boring=("",)),
+            tables.Column(title="GPUS", value=lambda node: _used(node, "gpus"), right=True, boring=("", "0/0")),
+            tables.Column(title="MEMORY", value=_memory, right=True, boring=("",)),
+            tables.Column(title="DISK", value=_disk, right=True, boring=("",)),
+            tables.Column(title="RUNS", value=lambda node: str(len(node["runs"])), right=True),
+            tables.Column(title="WITH", value=_about, flexible=True, wrapped=True, boring=("",)),
+        ),
+        nodes,
+    )
+
+
+def _agents(agents: list[Any]) -> Table:
+    from runyard.cli import tables
+
+    return tables.build(
+        (
+            tables.Column(title="AGENT", value=lambda agent: agent["name"]),
+            tables.Column(title="ON", value=lambda agent: agent["node"]),
+            tables.Column(title="STATE", value=lambda agent: agent["state"], coloured=True),
+            tables.Column(title="SEEN", value=lambda agent: f"{words.ago(agent['seen_at'])} ago", right=True),
+            tables.Column(title="DISK", value=_disk, right=True, boring=("",)),
+            tables.Column(title="ONLY", value=_limits, flexible=True, boring=("",)),
+            tables.Column(title="VERSION", value=lambda agent: agent["version"]),
+        ),
+        agents,
+    )
+
+
+def _runs(held: list[dict[str, Any]]) -> Table:
+    from runyard.cli import tables
+
+    return tables.build(
+        (
+            tables.Column(title="NODE", value=lambda run: run["node"] or "-", boring=("-",)),
+            tables.Column(title="ID", value=lambda run: str(run["id"]), right=True),
+            tables.Column(title="STATE", value=lambda run: run["state"], coloured=True),
+            tables.Column(title="OWNER", value=lambda run: run["owner"]),
+            tables.Column(title="PROJECT", value=lambda run: run["project"]),
+            tables.Column(title="SINCE", value=lambda run: words.ago(run["since"]), right=True),
+            tables.Column(title="NAME", value=lambda run: words.one_line(run["name"]), flexible=True, boring=("",)),
+        ),
+        held,
+    )
+
+
+def _held(site: Site) -> Iterator[dict[str, Any]]:
+    """By node; then those of a cluster that wait in its own queue."""
+    placed = set()
+    for node in site["nodes"]:
+        for run in node["runs"]:
+            placed.add(run["id"])
+            yield {**run, "node": node["name"]}
+    for run in site["runs"]:
+        if run["id"] not in placed:
+            yield {**run, "node": None, "since": run["started_at"]}
+
+
+def _since(node: Node) -> str:
+    return words.ago(node["since"])
+
+
+def _used(node: Node, kind: str) -> str:
+    """Slots in use, of all."""
+    if node["total"] is None:
+        return ""
+    total, free = (_number(node[which][kind]) for which in ("total", "free"))
+    return f"{total - free}/{total}"
+
+
+def _memory(node: Node) -> str:
+    if node["total"] is None:
+        return ""
+    total, free = node["total"]["memory"], node["free"]["memory"]
+    return f"{max(0, total - free) / GB:.0f}/{total / GB:.0f}G"
+
+
+def _disk(node: Node) -> str:
+    """What is free."""
+    return units.show_size(node["disk"]["free"]).replace(" ", "").removesuffix("B") if node["disk"] else ""
+
+
+def _about(node: Node) -> str:
+    """Labels, kinds of GPUs, and whose runs it takes."""
+    gpus = node["total"]["gpus"] if node["total"] else []
+    types = ", ".join(dict.fromkeys(gpu["type"] or gpu["uuid"] for gpu in gpus))
+    only = _limits(node)
+    return "; ".join(filter(None, (" ".join(node["labels"]), types, f"only {only}" if only else "")))
+
+
+def _limits(node: Node) -> str:
+    return Limits.from_json(node["limits"]).describe()
+
+
+def _number(amount: Any) -> int:
+    return len(amount) if isinstance(amount, list) else int(amount)

@@ -1,0 +1,116 @@
+"""What a run is to bring along, as people write it:
+
+code   not given: the current folder, where that is in a git checkout and nothing else says where the run works;
+       '.' or True, a path or a list of paths below the current folder; False or None: none
+data   'corpora', a folder here that is sent; '/path', which is there already where the run executes;
+       'name=corpora' and 'name=/path' to call it otherwise
+
+A mapping is taken as the yard knows it already, see `runyard.model.staged`. Nothing is read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runyard import errors
+from runyard.client import origin
+from runyard.model import paths
+
+Spec = Mapping[str, Any]
+ELSEWHERE = ("cwd", "script")  # a run that has one of these does not work in a copy of this folder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeHere:
+    """Paths below a folder which is the project: relative paths of commands begin there."""
+
+    root: Path
+    paths: tuple[str, ...] = (".",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataHere:
+    """A folder here, and where a run finds it below its data directory."""
+
+    folder: Path
+    to: str
+
+
+def resolve(spec: Spec, root: Path | None = None) -> dict[str, Any]:
+    """The spec with `code` and `data` found out, relative to this folder (None: the current one)."""
+    resolved = dict(spec)
+    if "code" in spec:
+        resolved["code"] = code_at(spec["code"], root)
+    elif root is None and not any(name in spec for name in ELSEWHERE):
+        resolved["code"] = _checkout_here()
+    if spec.get("data"):
+        given = spec["data"]
+        resolved["data"] = [data_at(item, root) for item in (given if isinstance(given, (list, tuple)) else [given])]
+    return {name: value for name, value in resolved.items() if name != "code" or value is not None}
+
+
+def code_at(given: object, root: Path | None = None) -> CodeHere | Spec | None:
+    if given is None or given is False:
+        return None
+    if isinstance(given, (CodeHere, Mapping)):
+        return given
+    place = root or _here()
+    if given is True:
+        return CodeHere(root=place)
+    items: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
+        raise errors.InvalidInput("code: must be a path or a list of paths", "write it like: code: .")
+    return CodeHere(root=place, paths=tuple(os.fspath(item) for item in items))
+
+
+def data_at(given: object, root: Path | None = None) -> DataHere | Spec:
+    if isinstance(given, (DataHere, Mapping)):
+        return given
+    if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
+        raise errors.InvalidInput("data: must be a list of folders", "write it like: data: [corpora]")
+    place = root or _here()
+    name, path = _split(os.fspath(given), place)
+    if os.path.isabs(path):
+        there = os.path.normpath(path)
+        return {"path": there, "to": paths.relative(name or os.path.basename(there), "data")}
+    folder = Path(os.path.normpath(place / path))
+    if not folder.is_dir():
+        raise errors.InvalidInput(
+            f"data: there is no folder {folder}", "name one here, or begin with / for one where the run executes"
+        )
+    return DataHere(folder=folder, to=paths.relative(name or _name(folder, place), "data"))
+
+
+def find_checkout(folder: Path) -> Path | None:
+    """The folder with `.git` in it, at or above this one; found without asking git."""
+    for place in (folder, *folder.parents):
+        if os.path.lexists(place / ".git"):
+            return place
+    return None
+
+
+def _checkout_here() -> CodeHere | None:
+    here = _here()
+    return CodeHere(root=here) if find_checkout(here) else None
+
+
+def _here() -> Path:
+    return Path(origin.current_directory())
+
+
+def _split(text: str, root: Path) -> tuple[str, str]:
+    """`name=path`, unless a folder is really called so."""
+    name, equals, path = text.partition("=")
+    if not equals or text.startswith("/") or (root / text).is_dir():
+        return "", text
+    return name, path
+
+
+def _name(folder: Path, root: Path) -> str:
+    """Where the project has it, so that relative paths mean the same; else its own name."""
+    relative = os.path.relpath(folder, root)
+    return folder.name if relative.startswith("..") or relative == "." else relative

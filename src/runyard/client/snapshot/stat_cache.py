@@ -1,0 +1,70 @@
+"""Digests of files as they were seen last, so that an unchanged folder costs no more than looking at it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+RACY_NS = 2_000_000_000  # a file this young may change again without its times telling: file systems' clocks are coarse
+KEPT_S = 30 * 86400
+
+Identity = tuple[int, int, int, int]
+
+
+def identity(status: os.stat_result) -> Identity:
+    """What changes when a file's bytes do."""
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+class StatCache:
+    """Of one folder. Losing it, or not being able to write it, costs time and nothing else."""
+
+    def __init__(self, directory: Path | None, root: Path) -> None:
+        name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+        self._path = None if directory is None else directory / f"{name}.json"
+        self._known: dict[str, list[Any]] = _read(self._path)
+        self._seen: dict[str, list[Any]] = {}
+
+    def get(self, path: str, status: os.stat_result) -> str | None:
+        entry = self._known.get(path)
+        if not isinstance(entry, list) or entry[:-1] != list(identity(status)):
+            return None
+        self._seen[path] = entry
+        return str(entry[-1])
+
+    def put(self, path: str, status: os.stat_result, digest: str, read_at_ns: int) -> None:
+        """`read_at_ns`: when reading began, by the clock of this machine."""
+        newest = max(status.st_mtime_ns, status.st_ctime_ns)
+        if newest + RACY_NS < read_at_ns:
+            self._seen[path] = [*identity(status), digest]
+
+    def save(self) -> None:
+        if self._path is None or self._seen == self._known:
+            return
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as file:
+                json.dump(self._seen, file, separators=(",", ":"))
+            os.replace(file.name, self._path)
+            _forget_old(self._path.parent)
+
+
+def _read(path: Path | None) -> dict[str, list[Any]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _forget_old(directory: Path) -> None:
+    before = time.time() - KEPT_S
+    for path in directory.iterdir():
+        if path.stat().st_mtime < before:
+            path.unlink()

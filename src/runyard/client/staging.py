@@ -1,0 +1,72 @@
+"""What runs bring along, on its way: folders are read to snapshots, specs name these, and the yard gets their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runyard.client import upload
+from runyard.client.belongings import CodeHere, DataHere, Spec
+from runyard.client.snapshot import Camera, Snapshot, take_code, take_data
+from runyard.client.snapshot.limits import biggest
+
+if TYPE_CHECKING:
+    from runyard.client.client import Client
+
+
+class Staging:
+    """Of one call: each folder is read once, however many runs name it."""
+
+    def __init__(self, camera: Camera) -> None:
+        self._camera = camera
+        self._code: dict[tuple[CodeHere, frozenset[str]], Snapshot] = {}
+        self._data: dict[Path, Snapshot] = {}
+
+    def complete(self, specs: Iterable[Spec]) -> list[dict[str, Any]]:
+        """The specs as the yard understands them, from those that `belongings` has resolved."""
+        return [self._complete(spec) for spec in specs]
+
+    def send(self, client: Client) -> None:
+        upload.send(client, self._snapshots(), self._camera.progress)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What would be sent, for people."""
+        return [
+            {
+                "folder": str(snapshot.root),
+                "files": len(snapshot.tree.files),
+                "size": snapshot.tree.size,
+                "biggest": [list(item) for item in biggest((file.path, file.size) for file in snapshot.tree.files)],
+            }
+            for snapshot in self._snapshots()
+        ]
+
+    def _snapshots(self) -> list[Snapshot]:
+        return [*self._code.values(), *self._data.values()]
+
+    def _complete(self, spec: Spec) -> dict[str, Any]:
+        complete = dict(spec)
+        data = spec.get("data") or ()
+        if isinstance(spec.get("code"), CodeHere):
+            complete["code"] = self._snapshot(spec["code"], data).code().to_json()
+        if complete.get("code") is not None:
+            complete.setdefault("cwd", None)  # it works in its copy of the code
+        if data:
+            complete["data"] = [self._described(item) for item in data]
+        return complete
+
+    def _snapshot(self, code: CodeHere, data: Iterable[DataHere | Spec]) -> Snapshot:
+        """Without the folders that are sent as data and will be found in their places."""
+        sent = (item.to for item in data if isinstance(item, DataHere) and item.folder == code.root / item.to)
+        key = (code, frozenset(sent))
+        if key not in self._code:
+            self._code[key] = take_code(code.root, code.paths, self._camera, without=key[1])
+        return self._code[key]
+
+    def _described(self, item: DataHere | Spec) -> Spec:
+        if not isinstance(item, DataHere):
+            return item
+        if item.folder not in self._data:
+            self._data[item.folder] = take_data(item.folder, self._camera)
+        return {"tree": self._data[item.folder].tree.digest, "to": item.to}

@@ -1,0 +1,174 @@
+"""Files on their way to the yard: only what it does not have, small ones in packs, large ones from where they were cut.
+
+Digests are checked at each end. Bytes that arrive damaged are sent again; bytes that are not what they were at the
+snapshot any more end the submit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runyard import errors
+from runyard.client.patience import Patience
+from runyard.client.snapshot import Progress, Snapshot, reading, unseen
+from runyard.model import packs
+
+if TYPE_CHECKING:
+    from runyard.client.client import Client
+
+TRIES = 3  # with bytes that arrive damaged
+LINES = 3  # packs on their way at once
+PIECE = 8 << 20  # bytes of a large file in one request
+TIMEOUT = 600.0  # the yard reads a large file once more before it keeps it
+OCTETS = {"Content-Type": "application/octet-stream"}
+
+
+def send(client: Client, snapshots: Iterable[Snapshot], progress: Progress = unseen) -> None:
+    """Everything that these consist of. A tree goes last, so that one which the yard has is whole."""
+    uploader = _Uploader(client, progress)
+    texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()}
+    wanted = set(uploader.missing(list(texts)))
+    sources, sizes = {}, {}
+    for snapshot in snapshots:
+        if snapshot.tree.digest in wanted:
+            sources.update(snapshot.sources())
+            sizes.update(snapshot.tree.digests())
+    uploader.files({digest: (sources[digest], sizes[digest]) for digest in uploader.missing(list(sizes))})
+    uploader.texts({digest: data for digest, data in texts.items() if digest in wanted})
+
+
+class _Uploader:
+    def __init__(self, client: Client, progress: Progress) -> None:
+        self._client, self._progress = client, progress
+        self._patience = Patience()
+
+    def missing(self, digests: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        for start in range(0, len(digests), packs.MOST_ASKED):
+            asked = {"digests": digests[start : start + packs.MOST_ASKED]}
+            found += self._client.call("POST", "/blobs/missing", asked, repeatable=True)["missing"]
+            self._patience.met()
+        return found
+
+    def files(self, wanted: Mapping[str, tuple[Path, int]]) -> None:
+        if not wanted:
+            return
+        small = {digest: item for digest, item in wanted.items() if item[1] <= packs.LARGE}
+        with self._progress("sending", sum(size for _, size in wanted.values())) as advance:
+            self._send_small(small, advance)
+            for digest, (path, size) in wanted.items():
+                if digest not in small:
+                    self._send_large(digest, path, size, advance)
+
+    def _send_small(self, wanted: Mapping[str, tuple[Path, int]], advance: Callable[[int], object]) -> None:
+        """Over a few lines at once: while one waits for the yard's disk, another brings the next pack."""
+        files = [(digest, path) for digest, (path, _) in wanted.items()]
+        lines = LINES if sum(size for _, size in wanted.values()) > packs.PACK else 1
+        stopped, lock = threading.Event(), threading.Lock()
+
+        def send(share: Sequence[tuple[str, Path]]) -> None:
+            for pack in _packs((digest, _read_small(digest, path)) for digest, path in share):
+                if stopped.is_set():
+                    return
+                self._send_pack(pack)
+                with lock:
+                    advance(sum(len(data) for _, data in pack))
+
+        with ThreadPoolExecutor(lines) as pool:
+            try:
+                list(pool.map(send, [files[line::lines] for line in range(lines)]))
+            except BaseException:
+                stopped.set()
+                raise
+
+    def texts(self, wanted: Mapping[str, bytes]) -> None:
+        """A tree of very many files may be large itself."""
+        small = {digest: data for digest, data in wanted.items() if len(data) <= packs.LARGE}
+        for pack in _packs(small.items()):
+            self._send_pack(pack)
+        for digest, data in wanted.items():
+            if digest not in small:
+                self._transfer("PUT", f"/blobs/{digest}", data)
+
+    def _send_pack(self, pack: Sequence[tuple[str, bytes]]) -> None:
+        """What we checked and the yard finds wrong was damaged on its way."""
+        body = packs.pack(pack)
+        for tries_left in reversed(range(TRIES)):
+            try:
+                self._transfer("POST", "/blobs/pack", body)
+                return
+            except errors.InvalidInput as error:
+                if not tries_left:
+                    raise _damaged(error) from None
+
+    def _send_large(self, digest: str, path: Path, size: int, advance: Callable[[int], object]) -> None:
+        """The yard drops what has another digest in the end: ours is another now, or it was damaged on its way."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                self._send_pieces(digest, path, size, advance)
+                return
+            except errors.InvalidInput as error:
+                if reading.read_digest(path, str(path))[0] != digest:
+                    raise reading.changed(str(path)) from None
+                if not tries_left:
+                    raise _damaged(error) from None
+
+    def _send_pieces(self, digest: str, path: Path, size: int, advance: Callable[[int], object]) -> None:
+        """From where the yard has it; an empty piece asks for that."""
+        offset, piece = 0, b""
+        with path.open("rb") as file:
+            while True:
+                answer = self._transfer("PATCH", f"/blobs/{digest}", piece, offset=offset, size=size)
+                if answer["complete"]:
+                    advance(size - offset)
+                    return
+                if piece and answer["held"] <= offset:
+                    raise errors.RunyardError(f"the yard takes nothing more of {path}", "look into its log")
+                advance(answer["held"] - offset)
+                offset = answer["held"]
+                file.seek(offset)
+                if not (piece := file.read(PIECE)):
+                    raise reading.changed(str(path))
+
+    def _transfer(self, method: str, path: str, body: bytes, **query: int) -> Any:
+        """Again after a cut: what arrived twice is stored once."""
+        while True:
+            try:
+                with self._client.open(
+                    method, path, query=query, body=body, headers=OCTETS, timeout=TIMEOUT, repeatable=True
+                ) as stream:
+                    answer = stream.json()
+                self._patience.met()
+                return answer
+            except errors.YardUnreachable as error:
+                self._patience.endure(error)
+
+
+def _packs(contents: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+    pack: list[tuple[str, bytes]] = []
+    held = 0
+    for digest, data in contents:
+        pack.append((digest, data))
+        held += len(data) + packs.HEADER
+        if held >= packs.PACK:
+            yield pack
+            pack, held = [], 0
+    if pack:
+        yield pack
+
+
+def _read_small(digest: str, path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        packs.check_bytes(digest, data)
+    except (OSError, errors.InvalidInput):
+        raise reading.changed(str(path)) from None
+    return data
+
+
+def _damaged(error: errors.InvalidInput) -> errors.RunyardError:
+    return errors.RunyardError(f"files arrived damaged at the yard {TRIES} times: {error.message}", "check the network")

@@ -1,0 +1,185 @@
+"""What attempts need, made from the cache: a copy of their code, links to shared data, their inputs."""
+
+import errno
+import os
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+
+from . import files, trees
+from .stock import Beat, Json, Stock
+
+Source = Tuple[str, str]  # what it is for, and its digest
+Missing = List[List[Any]]  # digest, size (None: only the yard knows), bytes that are here already
+
+
+def build(stock: Stock, at: List[int], plans: List[Json], beat: Beat) -> Iterator[Json]:
+    """Make what can be made. Tells the problem of each plan that has one, and for each source what is missing of it.
+
+    What is there already stays: the same may be asked again after any interruption.
+    """
+    stock.pin_down({plan["name"]: _pin(stock, at, plan) for plan in plans}, beat)
+    builder, built = _Builder(stock, beat), {}
+    for number, plan in enumerate(plans):
+        try:
+            if builder.has_all(plan):
+                builder.make(plan)
+                built[plan["name"]] = _pin(stock, at, plan, built=True)
+        except OSError as error:
+            if not builder.lacks_more(plan, error):
+                yield {"plan": number, "problem": _told(error)}
+    stock.pin_down(built, beat)
+    for (_, source), missing in builder.missing.items():
+        if missing:
+            yield {"source": source, "missing": missing}
+
+
+class _Builder:
+    def __init__(self, stock: Stock, beat: Beat) -> None:
+        self._stock, self._beat = stock, beat
+        self._trees: Dict[str, trees.Tree] = {}
+        self._shared: Set[str] = set()
+        self.missing: Dict[Source, Missing] = {}
+
+    def has_all(self, plan: Json) -> bool:
+        """Also notes what is missing. The sources of an attempt are looked at once, however many attempts have them."""
+        for item in plan["data"]:
+            _check_path(item)
+        lacking = [self._lacking(source) for source in _sources(plan)]
+        return not any(lacking)
+
+    def lacks_more(self, plan: Json, error: OSError) -> bool:
+        """Whether something was removed from the cache meanwhile, as may happen where there are no locks."""
+        if not isinstance(error, FileNotFoundError) or not os.fsencode(error.filename or b"").startswith(
+            self._stock.root
+        ):
+            return False
+        for source in _sources(plan):
+            self.missing.pop(source, None)
+        return not self.has_all(plan)
+
+    def make(self, plan: Json) -> None:
+        home = files.encode(plan["directory"])
+        for item in plan["data"]:
+            self._share(item["tree"])
+        if plan["data"]:
+            _appear(os.path.join(home, b"data"), lambda draft: self._fill_data(plan, draft))
+        if plan["inputs"]:
+            _appear(os.path.join(home, b"inputs"), lambda draft: self._fill_inputs(plan, draft))
+        if plan["code"]:
+            _appear(os.path.join(home, b"code"), lambda draft: self._fill_code(plan, draft))
+
+    # --- what is missing ----------------------------------------------------------------------------------------
+
+    def _lacking(self, source: Source) -> Missing:
+        if source not in self.missing:
+            self.missing[source] = self._look(*source)
+        return self.missing[source]
+
+    def _look(self, kind: str, source: str) -> Missing:
+        if not self._stock.has(source, None, self._beat):
+            return [[source, None, self._stock.held(source)]]
+        if kind == "input":
+            return []
+        tree = self._trees[source] = self._stock.describe(source)
+        if kind == "data" and self._stock.is_whole(source, tree, self._beat):
+            return []
+        wanted = trees.digests(tree).items()
+        return [[digest, size, self._stock.held(digest)] for digest, size in wanted if not self._has(digest, size)]
+
+    def _has(self, digest: str, size: int) -> bool:
+        self._beat()
+        return self._stock.has(digest, size, self._beat)
+
+    # --- making -------------------------------------------------------------------------------------------------
+
+    def _share(self, digest: Optional[str]) -> None:
+        if digest is None or digest in self._shared:
+            return
+        tree = self._trees[digest]
+        if not self._stock.is_whole(digest, tree, self._beat):
+            self._stock.share(digest, tree, self._beat)
+        os.utime(self._stock.tree(digest))
+        self._shared.add(digest)
+
+    def _fill_data(self, plan: Json, draft: bytes) -> None:
+        for item in plan["data"]:
+            _link(draft, trees.safe(item["to"]), self._leads_to(item))
+
+    def _fill_inputs(self, plan: Json, draft: bytes) -> None:
+        for digest, to in plan["inputs"]:
+            target = os.path.join(draft, trees.safe(to))
+            files.make_directory(os.path.dirname(target))
+            size = os.stat(self._stock.blob(digest)).st_size
+            self._stock.link(trees.TreeFile(target, digest, size, False), target, self._beat)
+
+    def _fill_code(self, plan: Json, draft: bytes) -> None:
+        """Data are also found beside the code, where it has nothing of that name itself."""
+        tree = self._trees[plan["code"]]
+        trees.make(tree, draft, lambda entry, path: self._stock.copy(entry, path, self._beat), self._beat)
+        for item in plan["data"]:
+            _link(draft, trees.safe(item["to"]), self._leads_to(item))
+
+    def _leads_to(self, item: Json) -> bytes:
+        return files.encode(item["path"]) if item["tree"] is None else self._stock.tree(item["tree"])
+
+
+def _sources(plan: Json) -> Iterator[Source]:
+    """Of what is not made yet; data are looked at each time, because they may have been damaged since."""
+    home = files.encode(plan["directory"])
+    for item in plan["data"]:
+        if item["tree"] is not None:
+            yield "data", item["tree"]
+    if plan["inputs"] and not os.path.isdir(os.path.join(home, b"inputs")):
+        for digest, _ in plan["inputs"]:
+            yield "input", digest
+    if plan["code"] and not os.path.isdir(os.path.join(home, b"code")):
+        yield "code", plan["code"]
+
+
+def _pin(stock: Stock, at: List[int], plan: Json, built: bool = False) -> Json:
+    """Copies need their originals no longer than it takes to make them."""
+    data = [item["tree"] for item in plan["data"] if item["tree"] is not None]
+    code = [plan["code"]] if plan["code"] else []
+    blobs = [digest for digest, _ in plan["inputs"]]
+    making = {} if built else {"from": data + code, "blobs": blobs}
+    return dict(making, agent=stock.agent, at=at, trees=data)
+
+
+def _appear(target: bytes, fill: Any) -> None:
+    """A directory that is there is whole. What an interruption left of another try is removed first."""
+    if os.path.isdir(target):
+        return
+    draft = target + b".part"
+    files.remove_tree(draft)
+    os.mkdir(draft, 0o700)
+    try:
+        fill(draft)
+        os.rename(draft, target)
+    except BaseException:
+        files.remove_tree(draft)
+        raise
+
+
+def _link(root: bytes, path: bytes, target: bytes) -> None:
+    """Unless something is there. Directories on the way are made, and links on the way not followed."""
+    place = root
+    for part in path.split(b"/")[:-1]:
+        place = os.path.join(place, part)
+        if not os.path.lexists(place):
+            os.mkdir(place, 0o700)
+        elif os.path.islink(place) or not os.path.isdir(place):
+            return
+    if not os.path.lexists(os.path.join(root, path)):
+        os.symlink(target, os.path.join(root, path))
+
+
+def _check_path(item: Json) -> None:
+    if item["tree"] is None:
+        try:
+            os.stat(files.encode(item["path"]))
+        except (FileNotFoundError, NotADirectoryError):
+            raise OSError(errno.ENOENT, "does not exist at this site", item["path"]) from None
+
+
+def _told(error: OSError) -> List[Any]:
+    name = os.fsencode(error.filename).decode("utf-8", "surrogateescape") if error.filename else None
+    return [error.errno, error.strerror or str(error), name]

@@ -1,0 +1,178 @@
+"""Keep a cache within its size: what was used least recently goes first, and never what an attempt needs."""
+
+import collections
+import fcntl
+import os
+import re
+import time
+from typing import Any, Dict, Iterator, List, Optional, Set
+
+from . import files, trees
+from .stock import Beat, Stock, names, put_away, read_pin
+
+LEFT_BEHIND_S = 86400.0  # what a killed program left half made is removed after so long
+GOES = (b"code", b"data", b"inputs")  # of an attempt that is over: what was staged for it, and nothing that it wrote
+
+_PIN = re.compile(rb"(\d+)-a(\d+)\.json")
+
+
+def tidy(stock: Stock, runs: bytes, at: List[int], living: Optional[List[str]], limit: int, beat: Beat) -> int:
+    """Returns how many bytes are left. `living`: all attempts that this agent has at that moment; others of its own are
+    over. None: nothing is said about that."""
+    if not os.path.isdir(stock.root):
+        return 0
+    if living is not None:
+        _release(stock, runs, at, set(living), beat)
+    _sweep(stock)
+    shelf = _Shelf(stock, beat)
+    if shelf.size > limit:
+        _evict(stock, shelf, limit, beat)
+    return shelf.size
+
+
+def _release(stock: Stock, runs: bytes, at: List[int], living: Set[str], beat: Beat) -> None:
+    """A pin that was made later is not judged: whoever asks may be late."""
+    for name in names(os.path.join(stock.root, b"pins")):
+        found = _PIN.fullmatch(name)
+        if found is None or name[: -len(b".json")].decode() in living:
+            continue
+        path = os.path.join(stock.root, b"pins", name)
+        pin = read_pin(path)
+        if pin is not None and pin.get("agent") == stock.agent and pin.get("at", at) <= at:
+            _forget(os.path.join(runs, found.group(1), b"a" + found.group(2)), path, beat)
+
+
+def _forget(home: bytes, pin: bytes, beat: Beat) -> None:
+    """The pin goes last: as long as it is there, this is done again."""
+    try:
+        for name in GOES:
+            beat()
+            files.remove_tree(os.path.join(home, name))
+    except OSError:  # something is still written there
+        return
+    files.remove(pin)
+
+
+class _Entry:
+    def __init__(self, path: bytes, digest: str, used: float, sizes: Dict[int, int], is_tree: bool) -> None:
+        self.path, self.digest, self.used, self.sizes, self.is_tree = path, digest, used, sizes, is_tree
+
+
+class _Shelf:
+    """All entries, the one to go first in front. A file that has several names in here counts once."""
+
+    def __init__(self, stock: Stock, beat: Beat) -> None:
+        folders = list(_folders(stock, beat))
+        blobs = list(_blobs(stock, beat))
+        used: Dict[int, float] = {}
+        for entry in folders:
+            for inode in entry.sizes:
+                used[inode] = max(entry.used, used.get(inode, 0.0))
+        for entry in blobs:  # to remove one of two names frees nothing, so they are as old as each other
+            entry.used = max([entry.used] + [used.get(inode, 0.0) for inode in entry.sizes])
+        self.entries = sorted(folders + blobs, key=lambda entry: (entry.used, not entry.is_tree))
+        self._names = collections.Counter(inode for entry in self.entries for inode in entry.sizes)
+        sizes: Dict[int, int] = {}
+        for entry in self.entries:
+            sizes.update(entry.sizes)
+        self.size = sum(sizes.values())
+
+    def is_held(self, entry: _Entry) -> bool:
+        """By a folder that stays."""
+        return not entry.is_tree and any(self._names[inode] > 1 for inode in entry.sizes)
+
+    def take_out(self, entry: _Entry) -> None:
+        for inode, size in entry.sizes.items():
+            self._names[inode] -= 1
+            if not self._names[inode]:
+                self.size -= size
+
+
+def _evict(stock: Stock, shelf: _Shelf, limit: int, beat: Beat) -> None:
+    aside = []
+    with stock.locked(fcntl.LOCK_EX, beat):
+        pinned, shared = _pinned(stock, beat)
+        for entry in shelf.entries:
+            if shelf.size <= limit:
+                break
+            if entry.digest in (shared if entry.is_tree else pinned) or shelf.is_held(entry):
+                continue
+            shelf.take_out(entry)
+            if entry.is_tree:
+                aside.append(put_away(entry.path))
+            else:
+                files.remove(entry.path)
+    for path in aside:
+        files.remove_tree(path)
+
+
+def _pinned(stock: Stock, beat: Beat) -> Any:
+    """Digests of files, and of folders."""
+    blobs: Set[str] = set()
+    shared: Set[str] = set()
+    sources: Set[str] = set()
+    for name in names(os.path.join(stock.root, b"pins")):
+        beat()
+        pin = read_pin(os.path.join(stock.root, b"pins", name)) or {}
+        blobs.update(pin.get("blobs", ()))
+        shared.update(pin.get("trees", ()))
+        sources.update(pin.get("from", ()))
+    for digest in sources:
+        blobs.update(_contents(stock, digest))
+    return blobs | shared | sources, shared
+
+
+def _contents(stock: Stock, digest: str) -> List[str]:
+    try:
+        return list(trees.digests(stock.describe(digest)))
+    except OSError:  # then nothing of it was brought yet
+        return []
+
+
+def _folders(stock: Stock, beat: Beat) -> Iterator[_Entry]:
+    for name in names(os.path.join(stock.root, b"trees")):
+        if name.endswith(b".tmp"):
+            continue
+        path = os.path.join(stock.root, b"trees", name)
+        sizes: Dict[int, int] = {}
+        try:
+            used = os.lstat(path).st_mtime
+            for directory, _, inside in os.walk(path):
+                beat()
+                for file in inside:
+                    found = os.lstat(os.path.join(directory, file))
+                    sizes[found.st_ino] = found.st_size
+        except OSError:  # it was removed meanwhile
+            continue
+        yield _Entry(path, "sha256:" + name.decode(errors="replace"), used, sizes, True)
+
+
+def _blobs(stock: Stock, beat: Beat) -> Iterator[_Entry]:
+    root = os.path.join(stock.root, b"blobs")
+    for start in names(root):
+        beat()
+        for rest in names(os.path.join(root, start)):
+            path = os.path.join(root, start, rest)
+            try:
+                found = os.lstat(path)
+            except OSError:
+                continue
+            digest = "sha256:" + (start + rest).decode(errors="replace")
+            yield _Entry(path, digest, found.st_atime, {found.st_ino: found.st_size}, False)
+
+
+def _sweep(stock: Stock) -> None:
+    """What was left in the middle: drafts, parts that nobody went on with, pins that cannot be read."""
+    for directory in (b"trees", b"parts", b"pins"):
+        for name in names(os.path.join(stock.root, directory)):
+            path = os.path.join(stock.root, directory, name)
+            half = directory == b"parts" or name.endswith(b".tmp") or (directory == b"pins" and read_pin(path) is None)
+            if half and _age(path) > LEFT_BEHIND_S:
+                files.remove_tree(path)
+
+
+def _age(path: bytes) -> float:
+    try:
+        return time.time() - os.lstat(path).st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,43 @@
+"""A background part of a yard that works pass by pass: soon after a hint, and from time to time without one."""
+
+from __future__ import annotations
+
+import abc
+import threading
+
+
+class Loop(abc.ABC):
+    """Each has a thread of its own, so a slow one keeps nobody else waiting."""
+
+    again_s = 2.0  # between two looks, where no hint came
+    gather_s = 0.0  # what comes together is dealt with together
+    by_one = True  # where a yard has several servers, one of them at a time does it
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.name = name
+        self._wanted = threading.Event()
+
+    @abc.abstractmethod
+    def tick(self) -> bool:
+        """One pass; True when there may be more to do at once."""
+
+    def ring(self) -> None:
+        """There may be something to do. From any thread; never waits."""
+        self._wanted.set()
+
+    def __call__(self, stop: threading.Event) -> None:
+        threading.Thread(target=self._ring_after, args=(stop,), name=f"{self.name}-stop", daemon=True).start()
+        while not stop.is_set():
+            if not self.tick():
+                self._wait(self.again_s)
+            stop.wait(self.gather_s)
+
+    def _wait(self, seconds: float) -> None:
+        """Until it rings. Whatever rang until now is for the next pass."""
+        self._wanted.wait(seconds)
+        self._wanted.clear()
+
+    def _ring_after(self, stop: threading.Event) -> None:
+        """A stop is not slept through."""
+        stop.wait()
+        self.ring()

@@ -1,0 +1,46 @@
+"""How much of a disk is left alone: with less than that free, nothing new is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runyard import errors
+from runyard.model import units
+
+USUAL_SHARE, USUAL_MOST = 0.05, 2 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reserve:
+    share: float  # of the whole disk
+    most: int | None = None  # bytes, where the share is more than that
+    least: int = 0
+
+    def of(self, total: int) -> int:
+        """Bytes of a disk of that size."""
+        wanted = max(self.least, int(total * self.share))
+        return wanted if self.most is None else min(wanted, self.most)
+
+
+USUAL = Reserve(share=USUAL_SHARE, most=USUAL_MOST)
+
+
+def parse(text: str) -> Reserve:
+    """`5G`, `10%`, `0` for none, or nothing for the usual: a twentieth, and 2 GB at most."""
+    if not text:
+        return USUAL
+    if text == "0":
+        return Reserve(share=0)
+    if text.endswith("%"):
+        return Reserve(share=_percent(text) / 100)
+    return Reserve(share=0, least=units.parse_size(text, "disk_reserve"))
+
+
+def _percent(text: str) -> float:
+    try:
+        number = float(text[:-1])
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise errors.InvalidInput(f"disk_reserve: {text!r} is not a share", "write it like 5%")
+    return number

@@ -1,0 +1,56 @@
+"""Many small files in one body: for each its digest (32 bytes), its length (8 bytes, big-endian) and its bytes.
+
+Files larger than LARGE travel alone, where a transfer that was cut goes on from where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from runyard import errors
+from runyard.model.digest import check_digest
+
+LARGE = 8 << 20  # bytes
+PACK = 16 << 20  # bytes of files that are gathered before a pack is sent
+LARGEST_PACK = PACK + LARGE + (1 << 20)  # bytes of a whole body, with its headers
+MOST_ASKED = 50_000  # digests in one question
+HEADER = 40
+
+
+def header(digest: str, size: int) -> bytes:
+    return bytes.fromhex(check_digest(digest).removeprefix("sha256:")) + size.to_bytes(8, "big")
+
+
+def pack(contents: Iterable[tuple[str, bytes]]) -> bytes:
+    return b"".join(part for digest, data in contents for part in (header(digest, len(data)), data))
+
+
+def unpack(chunks: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    """What the body holds, file by file as it arrives. Whether the bytes have the digest is for the caller to check."""
+    held = bytearray()
+    for chunk in chunks:
+        held += chunk
+        yield from _whole_ones(held)
+    if held:
+        raise errors.InvalidInput("the pack ends in the middle of a file", "send it again")
+
+
+def _whole_ones(held: bytearray) -> Iterator[tuple[str, bytes]]:
+    """Takes the complete files from the beginning of what is held."""
+    while len(held) >= HEADER:
+        digest, size = f"sha256:{held[:32].hex()}", int.from_bytes(held[32:HEADER], "big")
+        if size > LARGE:
+            raise errors.InvalidInput(f"the pack has a file of {size} bytes in it", f"send those over {LARGE} alone")
+        if len(held) < HEADER + size:
+            return
+        data = bytes(held[HEADER : HEADER + size])
+        del held[: HEADER + size]
+        yield digest, data
+
+
+def check_bytes(digest: str, data: bytes) -> None:
+    """Raises InvalidInput."""
+    found = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    if found != digest:
+        raise errors.InvalidInput(f"the bytes have the digest {found}, not {digest}")

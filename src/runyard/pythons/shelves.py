@@ -1,0 +1,148 @@
+"""The environments that are there: which of them is whole, who needs it, and which goes when there are too many."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from . import locks
+
+CURRENT = "current"
+TAIL_BYTES = 8000
+
+
+def current(place: str) -> Optional[str]:
+    """The build that went well, unless the interpreter that it stands on was removed."""
+    link = os.path.join(place, CURRENT)
+    try:
+        prefix = os.path.join(place, os.path.basename(os.readlink(link)))
+    except OSError:
+        return None
+    if not os.access(os.path.join(prefix, "bin", "python"), os.X_OK):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(place)  # it was used
+    return prefix
+
+
+def succeed(place: str, build: str) -> None:
+    """From now on it is the one. Who builds the same at the same time, where there are no locks, does no harm."""
+    size = _size(os.path.join(place, build))
+    _write(os.path.join(place, build + ".json"), {"size": size})
+    draft = os.path.join(place, build + ".tmp")
+    os.symlink(build, draft)
+    os.rename(draft, os.path.join(place, CURRENT))
+
+
+def fail(place: str, build: str, text: str) -> None:
+    shutil.rmtree(os.path.join(place, build), ignore_errors=True)
+    _write(os.path.join(place, build + ".json"), {"failed": text})
+
+
+def failure(place: str, build: Optional[str]) -> Optional[str]:
+    """Of this very build."""
+    told = _read(os.path.join(place, os.path.basename(build) + ".json")) if build else {}
+    text = told.get("failed")
+    return None if text is None else str(text)
+
+
+def pin(place: str, agent: str, attempts: List[str]) -> None:
+    directory = os.path.join(place, "pins")
+    os.makedirs(directory, 0o700, exist_ok=True)
+    for attempt in attempts:
+        with open(os.path.join(directory, _pin(agent, attempt)), "a"):
+            pass
+
+
+def clear(place: str) -> None:
+    """What killed and failed builds left. Only with the lock of the place: nobody is at work there."""
+    for name in os.listdir(place):
+        if name in ("lock", "pins"):
+            continue
+        path = os.path.join(place, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def tidy(root: str, agent: str, living: List[str], limit: int) -> None:
+    """Pins of this agent's attempts that are over go; then what was used least recently, and nobody needs."""
+    with locks.held(os.path.join(root, "lock"), fcntl.LOCK_EX):
+        found = [_shelf(os.path.join(root, name)) for name in os.listdir(root) if name != "lock"]
+        pinned = {place for _, place, _ in found if _release(place, agent, living)}
+        total = sum(size for _, _, size in found)
+        aside = []
+        for _, place, size in sorted(found):
+            if total <= limit:
+                break
+            if place not in pinned and size:
+                total -= size
+                aside.append(place)
+        for place in aside:
+            clear(place)
+
+
+def tail(path: str) -> List[str]:
+    """The last lines of a log."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - TAIL_BYTES))
+            return [line.strip() for line in log.read().decode("utf-8", "replace").splitlines()]
+    except OSError:
+        return []
+
+
+def _release(place: str, agent: str, living: List[str]) -> Set[str]:
+    """The pins that stay."""
+    directory, alive = os.path.join(place, "pins"), {_pin(agent, attempt) for attempt in living}
+    try:
+        held = set(os.listdir(directory))
+    except OSError:
+        return set()
+    for name in {name for name in held - alive if name.startswith(_pin(agent, ""))}:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(directory, name))
+        held.discard(name)
+    return held
+
+
+def _pin(agent: str, attempt: str) -> str:
+    return "%s.%s" % (agent.replace("/", "_").replace(".", "_"), attempt.replace("/", "_"))
+
+
+def _shelf(place: str) -> Tuple[float, str, int]:
+    """When it was used last, where it is, and its size; 0 of one that is not whole."""
+    prefix = os.path.realpath(os.path.join(place, CURRENT))
+    try:
+        used = os.stat(place).st_mtime
+    except OSError:
+        return 0.0, place, 0
+    return used, place, int(_read(prefix + ".json").get("size", 0))
+
+
+def _size(directory: str) -> int:
+    total = 0
+    for parent, _, inside in os.walk(directory):
+        for name in inside:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
+def _write(path: str, value: Dict[str, Any]) -> None:
+    with open(path + ".tmp", "w") as file:
+        json.dump(value, file)
+    os.rename(path + ".tmp", path)
+
+
+def _read(path: str) -> Dict[str, Any]:
+    try:
+        with open(path) as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

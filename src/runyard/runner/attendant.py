@@ -1,0 +1,171 @@
+"""Looks after attempts on the machine where they run: what became of each, and how one is ended.
+
+An agent on this machine calls it directly. For a node that is reached from elsewhere it runs there: see `node`.
+"""
+
+import errno
+import os
+import signal
+import time
+from typing import Any, Dict, NamedTuple, Optional
+
+from . import kernel, records, sweep, tree
+
+ABSENT, PENDING, ALIVE, GONE, UNKNOWN = "absent", "pending", "alive", "gone", "unknown"
+
+DEAF_S = 15.0  # beyond the grace: a runner that did not hear a stop by then is killed
+HEARD_S = 60.0  # a runner that has heard it, but shows no beat for so long, counts as deaf too
+_SWEEP_LOOKS = 5
+_SWEEP_PAUSE_S = 0.02
+
+Json = Dict[str, Any]
+
+
+class Runner(NamedTuple):
+    """Who runs an attempt, as started/runner.json says."""
+
+    pid: int
+    start_time: int
+    boot_id: str
+    node: str
+
+    @property
+    def alive(self) -> bool:
+        return self.boot_id == kernel.boot_id() and tree.is_alive(self.pid, self.start_time)
+
+    def send(self, number: signal.Signals) -> None:
+        """To this very process: a descriptor keeps its number from being reused between the look and the signal."""
+        try:
+            descriptor = kernel.open_process(self.pid)
+            try:
+                if self.alive:
+                    kernel.send_signal(self.pid, descriptor, number)
+            finally:
+                if descriptor is not None:
+                    os.close(descriptor)
+        except OSError:  # it ended meanwhile
+            pass
+
+
+class Attendant:
+    def __init__(self) -> None:
+        self._swept: Dict[bytes, int] = {}  # how many processes a dead runner left, while they are being ended
+
+    def look(self, directory: bytes) -> Json:
+        """What an attempt is, with a text for people. What a dead runner left is ended on the way."""
+        found = runner_of(directory)
+        if found is not None:
+            return self._look_at_runner(directory, found)
+        if not _has_started(directory):
+            return sighting(ABSENT)
+        if _has_record(directory):
+            return sighting(GONE, "it left a record")
+        return sighting(UNKNOWN, "its runner began, and did not say who it is")
+
+    def stop(self, directory: bytes, reason: str, grace: float, waited: float) -> bool:
+        """Work towards its end; `waited` is how long that was wished. False: its runner is deaf, and was killed."""
+        return _prevent(directory, reason) or _ask_to_stop(directory, reason, grace, waited)
+
+    def _look_at_runner(self, directory: bytes, found: Runner) -> Json:
+        if found.alive:
+            return sighting(ALIVE, native_id=str(found.pid))
+        if found.boot_id != kernel.boot_id():
+            if found.node != kernel.node():
+                return sighting(UNKNOWN, "its runner is on another machine, " + found.node, node=found.node)
+            sweep.Traces(directory).remove_scratch()
+            return sighting(GONE, "%s was restarted while it ran" % found.node)
+        if _has_record(directory):
+            sweep.Traces(directory).remove_scratch()
+            return sighting(GONE, "it left a record")
+        return self._clear_away(directory)
+
+    def _clear_away(self, directory: bytes) -> Json:
+        """A runner that died without a record is followed by a search for what it left, until there is nothing."""
+        traces = sweep.Traces(directory)
+        for _ in range(_SWEEP_LOOKS):
+            left = traces.find()
+            if not left:
+                traces.remove_cgroup()
+                traces.remove_scratch()
+                return sighting(GONE, _told(self._swept.pop(directory, 0)))
+            tree.end_all(traces.find)
+            self._swept[directory] = max(self._swept.get(directory, 0), len(left))
+            time.sleep(_SWEEP_PAUSE_S)
+        return sighting(ALIVE, "its runner died; %d of its processes cannot be ended" % len(left))
+
+
+def sighting(presence: str, text: str = "", native_id: Optional[str] = None, node: Optional[str] = None) -> Json:
+    return {"presence": presence, "text": text, "native_id": native_id, "node": node}
+
+
+def runner_of(directory: bytes) -> Optional[Runner]:
+    said = records.read(directory + b"/started/runner.json")
+    try:
+        return Runner(said["pid"], said["start_time"], said["boot_id"], said["node"])
+    except (TypeError, KeyError):
+        return None
+
+
+def _told(killed: int) -> str:
+    if not killed:
+        return "its runner died without a record, and took everything with it"
+    return "its runner died without a record; %d processes that it left were ended" % killed
+
+
+def _has_started(directory: bytes) -> bool:
+    """Only a clear no counts as one: anything else may be a file system that does not answer."""
+    try:
+        os.stat(directory + b"/started")
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
+    return True
+
+
+def _has_record(directory: bytes) -> bool:
+    status = records.read(directory + b"/status.json")
+    return isinstance(status, dict) and status.get("state") == "ended"
+
+
+def _prevent(directory: bytes, reason: str) -> bool:
+    """Make `started` before any runner can: then it never begins. False when one was faster."""
+    try:
+        os.makedirs(directory, 0o700, exist_ok=True)
+        try:
+            os.mkdir(directory + b"/started", 0o700)
+        except FileExistsError:
+            return False
+        record = {
+            "state": "ended", "beat": 1, "ending": "stopped", "stop_reason": reason, "exit_code": None,
+            "signal": None, "message": "it was stopped before it began", "tree_gone": True, "leftovers": 0,
+            "ended_at": time.time(), "sizes": {},
+        }  # fmt: skip
+        records.write(directory + b"/status.json", record)
+    except OSError:  # asked again, it finds `started`
+        pass
+    return True
+
+
+def _ask_to_stop(directory: bytes, reason: str, grace: float, waited: float) -> bool:
+    wish = {"stop": {"reason": reason, "grace": grace}}
+    control = directory + b"/control.json"
+    if records.read(control) != wish:
+        try:
+            records.write(control, wish)
+        except OSError:
+            pass
+    found = runner_of(directory)
+    if found is None:
+        return True
+    is_deaf = waited > grace + DEAF_S and not _has_heard(directory)
+    found.send(signal.SIGKILL if is_deaf else signal.SIGUSR2)
+    return not is_deaf
+
+
+def _has_heard(directory: bytes) -> bool:
+    """A runner that is ending its tree says so with each beat. What it cannot kill, nobody can."""
+    status = records.read(directory + b"/status.json")
+    try:
+        age = time.time() - os.stat(directory + b"/status.json").st_mtime
+    except OSError:
+        return False
+    return isinstance(status, dict) and bool(status.get("ending")) and age < HEARD_S
