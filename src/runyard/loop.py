@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import threading
+import time
 
 
 class Loop(abc.ABC):
@@ -11,6 +12,7 @@ class Loop(abc.ABC):
 
     again_s = 2.0  # between two looks, where no hint came
     gather_s = 0.0  # what comes together is dealt with together
+    apart_s = 0.0  # no two passes begin sooner after each other
     by_one = True  # where a yard has several servers, one of them at a time does it
 
     def __init__(self, name: str) -> None:
@@ -28,9 +30,10 @@ class Loop(abc.ABC):
     def __call__(self, stop: threading.Event) -> None:
         threading.Thread(target=self._ring_after, args=(stop,), name=f"{self.name}-stop", daemon=True).start()
         while not stop.is_set():
+            began = time.monotonic()
             if not self.tick():
                 self._wait(self.again_s)
-            stop.wait(self.gather_s)
+            stop.wait(max(self.gather_s, began + self.apart_s - time.monotonic()))
 
     def _wait(self, seconds: float) -> None:
         """Until it rings. Whatever rang until now is for the next pass."""

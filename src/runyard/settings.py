@@ -89,6 +89,10 @@ class Settings:
     disk_reserve: str = _setting(
         "", "Free space below which nothing new starts, like \"5G\" or \"10%\"; empty: 5 %, and 2G at most; 0: none"
     )
+    spool: list[str] = _setting([], "Drop boxes to look into: see [drop boxes](../howto/drop-box.md)")
+    spool_sites: list[str] = _setting([], "Sites whose agents may hand in runs of people from drop boxes")
+    spool_limit: int = _setting(20 << 30, "Most bytes of one bundle in a drop box (or like \"20G\")")
+    spool_files: int = _setting(100_000, "Most files of one bundle in a drop box")
     python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
     network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
     daemon: str = _setting("auto", "auto: a yard stays running unless the home is on a network file system; no: never")
@@ -219,6 +223,7 @@ _VARIABLES = (
     "broker_password", "broker_password_file", "broker_ca_file", "agent_tokens", "local_site", "cpus", "memory",
     "python", "network_home", "daemon", "code_limit", "code_files", "data_limit", "log_level",
     "node", "labels", "only_projects", "only_users", "scratch", "disk_reserve",
+    "spool", "spool_sites",
 )  # fmt: skip
 _TABLES: dict[str, Callable[[str, object], Any]] = {
     "intake": Intake.parse,
@@ -239,7 +244,7 @@ def _clean(name: str, value: Any, where: str) -> Any:
 def _checked(name: str, value: Any) -> Any:
     if name == "port":
         return fields.integer(value, name, 0, 65535)
-    if name in ("memory", "body_limit", "code_limit", "data_limit") and value != 0:
+    if name in ("memory", "body_limit", "code_limit", "data_limit", "spool_limit") and value != 0:
         return units.parse_size(value, name)
     if name in ("lease", "lost_after"):
         return units.parse_duration(value, name)

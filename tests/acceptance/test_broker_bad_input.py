@@ -209,6 +209,7 @@ def test_an_intake_and_a_bridge_do_not_take_from_the_same_queue(side: Side) -> N
         (f'{INTAKE}[intake.others]\nqueue = "jobs"\n', "[intake.jobs] and [intake.others] would take requests from"),
         ("[intake.rodan]\nqueue = 'pages'\n[bridge.rodan]\n", "[intake.rodan] and [bridge.rodan] have the same name"),
     ],
+    ids=["queue", "name"],
 )
 def test_two_tables_do_not_mean_the_same(side: Side, config: str, sentence: str) -> None:
     yard: BridgeYard = side.yard

@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": _BASE,
     "bridges": _BASE | {"client"},
     "backends": _BASE | {"hosts", "runner"},
-    "agent": _BASE | {"hosts", "backends", "client", "runner"},
+    "agent": _BASE | {"hosts", "backends", "client", "runner", "pythons"},
+    "pythons": set(),
     "runner": set(),
     "job": set(),
     "testing": _BASE | _STORAGE | {"hosts", "backends", "yard"},
@@ -93,7 +94,7 @@ def test_imports_run_one_way(part: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("part", ["runner", "job"])
+@pytest.mark.parametrize("part", ["runner", "pythons", "job"])
 def test_what_runs_beside_user_code_needs_the_standard_library_only(part: str) -> None:
     own = {"runyard", "__future__", *(path.stem for owner, path in modules() if owner == part)}
     foreign = {

@@ -16,12 +16,14 @@ from pathlib import Path
 from runyard import __version__, errors
 from runyard.agent import disks, environment, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
+from runyard.agent.current import Current
 from runyard.agent.disks import ANY_ROOM, Disks, Room
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
 from runyard.agent.finish import Finisher
 from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
+from runyard.agent.pythons import Pythons, place_of
 from runyard.agent.relay import Piece, Relay
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager
@@ -91,11 +93,18 @@ class Agent:
         self._relay = Relay(self._errands, clock)
         self._stops = Stops(backend, self._book, self._watch.poll_soon, clock)
         store = Store(root, self.name, self._book, lambda: self._talk.incarnation)
-        limit = cache_limit.parse((described or SiteSpec()).node_option(who.node, "cache_limit"))
+        said = described or SiteSpec()
+        limit = cache_limit.parse(said.node_option(who.node, "cache_limit"))
+        conda_root = said.node_option(who.node, "conda_root")
         self._upkeep = Upkeep(backend.host, self._errands, store, limit, clock)
         self._starter = Starter(
             site, backend, self._stager, self._slots, self._pace, self._book, self._fail, waiting,
-            Staging(link, backend.host, self._errands, store, self._upkeep.later, clock), self._disks, clock,
+            Staging(link, backend.host, self._errands, store, self._upkeep.later, clock),
+            Pythons(
+                link, backend.host, self._errands, store,
+                place_of(environ, said.env, conda_root, limit, far=backend.host.copies), clock,
+            ),
+            self._disks, clock,
         )  # fmt: skip
         queue = backend if isinstance(backend, Queueing) else None
         self._tidy = Tidy(queue, site, self._book, waiting, clock)
@@ -108,6 +117,9 @@ class Agent:
             link, backend.host, self._errands, self._stager, self._book, None if total.elastic else self._node,
             self._talk.trouble, clock,
         )  # fmt: skip
+        self._current = Current(
+            link, backend.host, self._errands, self._book, self._finisher.place, directory / "current", clock
+        )
         self._seen: dict[str, Seen] = {}
         link.on_news(site, self.wake)
 
@@ -153,6 +165,7 @@ class Agent:
         if self._talk.incarnation is not None:
             self._relay.relay(self._watched(), self._seen, self._send, self._relay_failed)
             self._finisher.advance()
+            self._current.advance()
         self._talk.speak()
 
     def _stage(self) -> None:
@@ -174,7 +187,7 @@ class Agent:
             self._starter.next_due(),
             self._tidy.next_due(),
         )
-        known = (self._finisher.next_due(), self._upkeep.next_due())
+        known = (self._finisher.next_due(), self._current.next_due(), self._upkeep.next_due())
         return due if self._talk.incarnation is None else min(due, *known)
 
     def close(self) -> None:
@@ -273,6 +286,7 @@ class Agent:
         self._starter.receive(response.claims)
         self._tidy.hear(response.claims)
         self._stops.take(response.stops)
+        self._current.take(response.wanted)
 
     def _own(self, claims: list[Claim]) -> None:
         """After a hello: exactly these are ours. Others were settled while we could not hear it, or given up."""

@@ -38,6 +38,7 @@ class Attempt:
     spec: RunSpec | None = None  # parsed when it is staged
     bringing: bool = False  # what it needs is on its way
     bringing_since: float | None = None
+    python: str | None = None  # the prefix of the Python environment that was built or found for it
     prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
     grant: Grant | None = None
     submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
@@ -68,6 +69,10 @@ class Attempt:
     outputs: list[dict[str, Any]] | None = None  # None: not collected yet
     collecting: bool = False
     notes: list[str] = field(default_factory=list)
+    outputs_wished: int = 0  # the newest wish to see what it has left so far
+    outputs_shown: int = 0  # the newest one that was met
+    showing: bool = False
+    show_report: Report | None = None  # until the yard has it
     told_running: bool = False  # the yard knows that it runs
     told_detail: str | None = None  # what the yard was told of its waiting in the backend's own queue
     report: Report | None = None
@@ -139,6 +144,12 @@ class Attempt:
             key=self.key, state=AttemptState.RUNNING, node=where, granted=self._granted(),
             started_at=self.started_at, native_id=self.sighting.native_id,
         )  # fmt: skip
+
+    def show(self, wish: int, files: list[dict[str, Any]]) -> None:
+        """These are its outputs so far."""
+        state = AttemptState.RUNNING if self.made_started else AttemptState.CLAIMED
+        self.outputs_shown = wish
+        self.show_report = Report(key=self.key, state=state, outputs=files, brought=wish)
 
     def end_report(self, node: str | None) -> Report:
         return Report(

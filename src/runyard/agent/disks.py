@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ class Disks:
             self._errands.send(LANE, lambda: self._host.room(self._paths), self._take)
         else:
             self._look_at = self._clock() + LOOK_S
-            self._take(self._host.room(self._paths), None)
+            with contextlib.suppress(OSError):
+                self._take(self._host.room(self._paths), None)
 
     def _take(self, found: Mapping[str, tuple[int, int]] | None, error: Exception | None) -> None:
         """A host that does not answer is no news."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runyard import machine
+from runyard.model.python_env import PIP
 from runyard.model.resources import Capacity
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey
@@ -19,6 +20,7 @@ INHERITED = re.compile(
 THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
+OF_PYTHON = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONHOME", "PYTHONPATH")
 RESERVED = frozenset(
     {
         "RUNYARD_RUN_ID", "RUNYARD_ATTEMPT", "RUNYARD_PARAMS", "RUNYARD_INDEX", "RUNYARD_SEED", "RUNYARD_RESUME",
@@ -49,10 +51,12 @@ def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 def build(
     spec: RunSpec, key: AttemptKey, position: int, paths: Paths, gpus: tuple[str, ...], site: Capacity,
     base: Mapping[str, str], defaults: Mapping[str, str] | None = None, *, resumes: bool = False, here: bool = True,
+    python: str | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """From weak to strong: the agent's, the site's, the submitter's on the same machine, runyard's, the spec's own.
 
-    `resumes`: there are checkpoints to go on from. `here`: runs see what this machine sees.
+    `resumes`: there are checkpoints to go on from. `here`: runs see what this machine sees. `python`: the prefix of the
+    environment that it was promised; the runner puts its programs first in PATH.
     """
     complete = {
         **base,
@@ -63,6 +67,9 @@ def build(
     }
     if not site.gpus:
         complete.pop("CUDA_VISIBLE_DEVICES", None)
+    if python is not None:
+        complete = {name: value for name, value in complete.items() if name not in OF_PYTHON}
+        complete |= _of_python(spec, python)
     complete.update((name, value) for name, value in spec.env.items() if name not in RESERVED)
     complete["PWD"] = paths.cwd
     if resumes:
@@ -101,6 +108,13 @@ def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> 
     if spec.data:
         found["RUNYARD_DATA"] = paths.data
     return found
+
+
+def _of_python(spec: RunSpec, prefix: str) -> dict[str, str]:
+    """As their own `activate` would set them."""
+    if spec.python_env.conda is None and spec.python_env.kind == PIP:
+        return {"VIRTUAL_ENV": prefix}
+    return {"CONDA_PREFIX": prefix, "CONDA_DEFAULT_ENV": os.path.basename(prefix)}
 
 
 def _of_gpus(gpus: tuple[str, ...], site: Capacity) -> dict[str, str]:

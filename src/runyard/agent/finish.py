@@ -61,7 +61,7 @@ class Finisher:
         """Look for the outputs of all of these at once; most runs leave none, and are done with this."""
         if not attempts or self._clock() < self._pause_until:
             return
-        places = {attempt.key: self._place(attempt) for attempt in attempts if _wants_outputs(attempt)}
+        places = {attempt.key: self.place(attempt) for attempt in attempts if _wants_outputs(attempt)}
         try:
             filled = self._host.filled([place.search.directory for place in places.values()])
         except Unreachable as error:
@@ -111,7 +111,7 @@ class Finisher:
             log.error("the outputs of %s cannot be brought back: %r", keys, error)
             _note(attempts, [Collected(notes=[f"outputs left out: {error}"]) for _ in attempts])
 
-    def _place(self, attempt: Attempt) -> Place:
+    def place(self, attempt: Attempt) -> Place:
         directory, home = self._stager.output_directory(attempt), attempt.job.directory
         own = directory == f"{home}/outputs"
         # Elsewhere lies what others left, too: only what changed since this attempt began is its own.

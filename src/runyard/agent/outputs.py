@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +13,8 @@ from typing import Any, TypeVar
 
 from runyard import errors
 from runyard.agent.link import Link
-from runyard.hosts.base import Host, Listing, Search, Source
+from runyard.agent.stage import FULL_DISK
+from runyard.hosts.base import CHUNK, Host, Listing, Search, Source
 
 TOGETHER = 64 << 20  # bytes that are on their way at once; a larger file travels alone
 
@@ -42,9 +46,12 @@ def find(host: Host, places: Sequence[Place]) -> list[Place]:
     return [dataclasses.replace(place, found=found) for place, found in zip(places, listings, strict=True)]
 
 
-def hand_over(host: Host, link: Link, places: Sequence[Place]) -> list[Collected]:
-    """Give the yard what it does not have. Raises Unreachable, and what the link raises for a yard that is away."""
-    refused = _send(host, link, places)
+def hand_over(host: Host, link: Link, places: Sequence[Place], spool: Path | None = None) -> list[Collected]:
+    """Give the yard what it does not have. Raises Unreachable, and what the link raises for a yard that is away.
+
+    `spool`: the files may still be written to, so they are copied there first, as long as they were when found.
+    """
+    refused = _send(host, link, places, spool)
     return [_collected(place.found, refused) for place in places]
 
 
@@ -62,18 +69,50 @@ def portions(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
         yield portion
 
 
-def _send(host: Host, link: Link, places: Sequence[Place]) -> set[str]:
+def _send(host: Host, link: Link, places: Sequence[Place], spool: Path | None) -> set[str]:
     """Returns the digests whose bytes are not to be had any more."""
     sources, owned = _sources(places)
     missing = sorted(link.missing_blobs(sources)) if sources else []
     refused: set[str] = set()
     for portion in portions((sources[digest] for digest in missing), lambda source: source.size):
-        with host.borrow(portion) as brought:
+        with host.borrow(portion) as borrowed, _still(portion, borrowed, None if host.copies else spool) as brought:
             for source in portion:
-                movable = host.copies or source.digest in owned
+                movable = host.copies or spool is not None or source.digest in owned
                 if source.digest not in brought or not _put(link, source, brought[source.digest], movable):
                     refused.add(source.digest)
     return refused
+
+
+@contextlib.contextmanager
+def _still(sources: Sequence[Source], found: dict[str, Path], spool: Path | None) -> Iterator[dict[str, Path]]:
+    """What nobody will change: a link to a file that is written to would change what its digest promises."""
+    if spool is None:
+        yield found
+        return
+    spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=spool) as folder:
+        copies = {source.digest: Path(folder, source.digest.removeprefix("sha256:")) for source in sources}
+        yield {
+            source.digest: copies[source.digest]
+            for source in sources
+            if source.digest in found and _copied(found[source.digest], source, copies[source.digest])
+        }
+
+
+def _copied(path: Path, source: Source, target: Path) -> bool:
+    """A file that only grew is still what it was, up to where it ended then."""
+    seen, left = hashlib.sha256(), source.size
+    try:
+        with path.open("rb") as file, target.open("wb") as copy:
+            while left and (chunk := file.read(min(CHUNK, left))):
+                seen.update(chunk)
+                copy.write(chunk)
+                left -= len(chunk)
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise errors.DiskFull(f"there is no room in {target.parent} for outputs on their way") from error
+        return False
+    return f"sha256:{seen.hexdigest()}" == source.digest
 
 
 def _sources(places: Sequence[Place]) -> tuple[dict[str, Source], set[str]]:

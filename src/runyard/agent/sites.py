@@ -27,6 +27,7 @@ from runyard.settings import Settings
 
 _OF_THE_HOST = (
     "cache_limit",
+    "conda_root",
     "disk_reserve",
     "scratch",
     "ssh_config",

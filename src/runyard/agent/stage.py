@@ -131,11 +131,12 @@ class Stager:
             "env": {
                 **environment.build(
                     spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base,
-                    self._described.env, resumes=resumes, here=not self._host.copies,
+                    self._described.env, resumes=resumes, here=not self._host.copies, python=attempt.python,
                 ),
                 **dialects.variables(spec, attempt.key, self._described.kind, self._node),
             },
             "inherit_env": self._inherits,
+            "programs": f"{attempt.python}/bin" if attempt.python else "",
             "scheduler": self._described.kind if self._site.elastic else None,
             "scratch": self._scratch,
             "scratch_names": dialects.scratch_names(spec),

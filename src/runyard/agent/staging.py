@@ -34,14 +34,14 @@ class Store:
     """The cache of a site, beside its runs. Questions are numbered, because a late one must not undo a newer one."""
 
     def __init__(self, runs: str, agent: str, book: Book, incarnation: Callable[[], int | None]) -> None:
-        self.runs, self._agent, self._book, self._incarnation = runs, agent, book, incarnation
+        self.runs, self.agent, self._book, self._incarnation = runs, agent, book, incarnation
         self._latest = 0
         self._numbers = itertools.count(1)
 
     def cache(self) -> Cache:
         self._latest = self._incarnation() or self._latest
         path = f"{self.runs.rpartition('/')[0]}/cache"
-        return Cache(path=path, agent=self._agent, at=(self._latest, next(self._numbers)))
+        return Cache(path=path, agent=self.agent, at=(self._latest, next(self._numbers)))
 
     def living(self) -> list[str]:
         """All attempts of this agent, by the names of their plans. What was staged for others before is in the way."""

@@ -11,6 +11,7 @@ from runyard.agent.attempts import Attempt, Book, Phase
 from runyard.agent.disks import Disks
 from runyard.agent.errands import Errands
 from runyard.agent.pace import Pace
+from runyard.agent.pythons import Pythons
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
 from runyard.agent.staging import Staging, Trouble
@@ -52,11 +53,11 @@ def warning_of(spec: Mapping[str, Any], resources: Resources) -> int | None:
 class Starter:
     def __init__(
         self, site: str, backend: Backend, stager: Stager, slots: Slots, pace: Pace, book: Book, fail: Fail,
-        errands: Errands, staging: Staging, disks: Disks, clock: Callable[[], float],
+        errands: Errands, staging: Staging, pythons: Pythons, disks: Disks, clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._disks = disks
         self._site, self._backend, self._stager, self._slots, self._pace = site, backend, stager, slots, pace
-        self._staging = staging
+        self._staging, self._pythons = staging, pythons
         self._book, self._fail, self._errands, self._clock = book, fail, errands, clock
         self._pause_until = float("-inf")
 
@@ -71,6 +72,7 @@ class Starter:
     def stage(self) -> None:
         """Everything that takes time happens here, before any slot is held."""
         self._staging.tell()
+        self._pythons.advance()
         if self._clock() < self._pause_until:
             return
         received = [attempt for attempt in self._book.in_phase(Phase.RECEIVED) if not attempt.bringing]
@@ -85,7 +87,14 @@ class Starter:
         except Unreachable as error:
             self._wait(error)
             return
-        self._staging.bring(understood, self._brought)
+        self._staging.bring(understood, self._staged)
+
+    def _staged(self, attempt: Attempt, trouble: Trouble | None) -> None:
+        """Its environment comes last: what it needs else may be told to be missing before anything is built."""
+        if trouble is None and attempt.phase is Phase.RECEIVED:
+            self._pythons.bring(attempt, self._brought)
+        else:
+            self._brought(attempt, trouble)
 
     def _brought(self, attempt: Attempt, trouble: Trouble | None) -> None:
         """Unless it was told to end meanwhile."""
@@ -130,7 +139,7 @@ class Starter:
         """When a pause ends that somebody waits for."""
         waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY)
         pause = self._pause_until if waiting and self._clock() < self._pause_until else float("inf")
-        return min(pause, self._staging.next_due())
+        return min(pause, self._staging.next_due(), self._pythons.next_due())
 
     def _wait(self, error: Exception) -> None:
         log.warning("runs wait to be started: %s", error)

@@ -103,6 +103,8 @@ class Talk:
         if self._news or self._is_hungry() or self._told_away != bool(self._away()):
             wishes.append(soon)
         wishes += [max(soon, attempt.reported_at + REPEAT_S) for attempt in self._book.in_phase(Phase.TOLD)]
+        if self._shown():
+            wishes.append(soon)
         wishes += [max(soon, attempt.submitted_at + LINGER_S) for attempt in self._unreported()]
         if self._pending():
             wishes.append(soon)
@@ -128,6 +130,10 @@ class Talk:
         untold = [a for a in waiting if not a.told_running and not a.superseded]
         return [a for a in untold if a.pending_detail and a.pending_detail != a.told_detail]
 
+    def _shown(self) -> list[Attempt]:
+        """Those whose outputs so far the yard has, but does not know whose they are."""
+        return [attempt for attempt in self._book if attempt.show_report and attempt.phase < Phase.OVER]
+
     def _is_busy(self) -> bool:
         return bool(self._book.in_phase(Phase.READY)) or self._slots.is_full
 
@@ -144,6 +150,7 @@ class Talk:
         self._news = False
         unreported, pending, ended = self._unreported(), self._pending(), self._book.in_phase(Phase.TOLD)
         details = [attempt.pending_detail for attempt in pending]
+        shown = {attempt: attempt.show_report for attempt in self._shown() if attempt.show_report}
         for attempt in ended:
             attempt.reported_at = self._clock()
         is_own = not self._hello.total.elastic
@@ -154,6 +161,7 @@ class Talk:
             room=self._room(), away=away, disk=self._disks.worst() if self._disks else None,
             reports=[attempt.running_report(self._hello.node, is_own=is_own) for attempt in unreported]
             + [attempt.pending_report() for attempt in pending]
+            + list(shown.values())
             + [attempt.report for attempt in ended if attempt.report],
         )  # fmt: skip
 
@@ -167,6 +175,8 @@ class Talk:
                 attempt.told_running = True
             for attempt, detail in zip(pending, details, strict=True):
                 attempt.told_detail = detail
+            for attempt, report in shown.items():
+                attempt.show_report = None if attempt.show_report is report else attempt.show_report
             if free.cpus > 0 or free.elastic or ahead > 0:
                 self._more = response.more and bool(response.claims)
             self._heard()

@@ -49,6 +49,7 @@ class Office(Loop):
 
     again_s = 5.0  # hints get lost: they are given again while runs wait
     gather_s = 0.01  # runs that are handed in together share their tickets
+    apart_s = 0.05  # whoever hands in many runs one by one is not slowed down by them
 
     def __init__(self, connection: Connection, demand: Callable[[], Mapping[str, int]]) -> None:
         """`demand` tells how many agents of each site could have use for a ticket now."""

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from runyard.cli import output, selection
-from runyard.client import Client, Run
-from runyard.model import units
+from runyard.client import Client, Output, Run
+from runyard.model import globs, units
 
 
 @click.command("fetch")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-o", "--output", "directory", metavar="DIR", help="Where to put them (default: run-ID).")
+@click.option("--glob", "patterns", metavar="GLOB", multiple=True, help="Only these, such as '*.csv' or 'models/**'.")
 @output.quiet_option
 @output.json_option
-def command(runs: tuple[str, ...], directory: str | None, quiet: bool, as_json: bool) -> None:
+def command(
+    runs: tuple[str, ...], directory: str | None, patterns: tuple[str, ...], quiet: bool, as_json: bool
+) -> None:
     """Bring a run's outputs here.
 
-    RUN is a number, a range such as 3-9, or last (which is meant when none is named). Files that are there already are
-    not brought again; several runs get a directory each.
+    RUN is a number, a range such as 3-9, or last (which is meant when none is named). Of a run that goes on, they come
+    as they are now. Files that are there already are not brought again, and a transfer that was cut goes on where it
+    ended; several runs get a directory each.
     """
     client = Client(start=False)
+    wanted = globs.pattern(globs.parse(patterns or ("**",), "--glob"))
     found = selection.select(client, runs or ("last",))
-    fetched = [_fetch(run, _target(run, directory, len(found) > 1), quiet or as_json) for run in found]
+    fetched = [_fetch(run, _target(run, directory, len(found) > 1), wanted, quiet or as_json) for run in found]
     paths = [path for _, several in fetched for path in several]
     output.writer(as_json, quiet).write(
         [{"id": run.id, "files": [str(path) for path in files]} for run, files in fetched],
@@ -39,10 +45,20 @@ def _target(run: Run, directory: str | None, several: bool) -> Path:
     return Path(directory, f"run-{run.id}") if several else Path(directory)
 
 
-def _fetch(run: Run, target: Path, quiet: bool) -> tuple[Run, list[Path]]:
-    total = sum(item.size for item in run.outputs())
-    with output.progress(f"run {run.id}", total, quiet=quiet) as advance:
-        return run, run.fetch(target, progress=advance)
+def _fetch(run: Run, target: Path, wanted: str, quiet: bool) -> tuple[Run, list[Path]]:
+    outputs = [item for item in _outputs(run) if re.fullmatch(wanted, item.path, re.DOTALL)]
+    with output.progress(f"run {run.id}", sum(item.size for item in outputs), quiet=quiet) as advance:
+        return run, run.fetch(target, outputs=outputs, progress=advance)
+
+
+def _outputs(run: Run) -> list[Output]:
+    if run.final:
+        return run.outputs()
+    with output.waiting(f"run {run.id} goes on: waiting for its site"):
+        found, is_current = run.current_outputs()
+    if not is_current and run.refresh().state == "running":
+        output.remark(f"run {run.id}: its site does not answer; these are the outputs of the last time it did")
+    return found
 
 
 def _tell(fetched: list[tuple[Run, list[Path]]]) -> None:

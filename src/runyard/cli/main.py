@@ -44,6 +44,7 @@ OLD_SCRIPTS = {
     "qsub": "Submit a Grid Engine script to any site.",
     "qstat": "Show runs that have not ended, as Grid Engine's qstat does.",
     "qdel": "Delete jobs, as Grid Engine's qdel does.",
+    "ludwig": "Submit what is missing of a Ludwig project's jobs.",
 }
 SECTIONS = {"Runs": RUNS, "Yard": YARD, "Old scripts": OLD_SCRIPTS}
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}

@@ -60,6 +60,8 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "code", words.code(spec)
     yield "remote", words.one_line(((spec.get("code") or {}).get("git") or {}).get("remote") or "")
     yield "data", words.data(spec)
+    yield "submitter's python", words.python(spec)
+    yield "its python", words.python_env(spec)
     yield "environment", " ".join(sorted(spec.get("env", {})))
     yield "project", run["project"]
     yield "owner", run["owner"]

@@ -12,7 +12,7 @@ from runyard.cli import pairs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 RESOURCES = ("nodes", "cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
-PLAIN = ("name", "project", "cwd", "site", "priority", "seed", "idempotency_key")
+PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "idempotency_key")
 
 OPTIONS = (
     click.option("--cpus", type=int, metavar="N", help="CPU cores (default 1); thread variables follow them."),
@@ -34,6 +34,9 @@ OPTIONS = (
     click.option("--no-code", is_flag=True, help="Bring no code along; run in this very folder."),
     click.option("--data", multiple=True, metavar="[NAME=]DIR",
                  help="Send a folder along, or name one that is there already: /path/at/the/site. Repeatable."),
+    click.option("--python-env", metavar="WHICH",
+                 help="record (default) what I have, sync it to the site, none, conda:NAME or conda:/path there, or "
+                      "build a requirements.txt or environment.yml there."),
     click.option("--cwd", metavar="DIR", help="Working directory (default: the code, or this one)."),
     click.option("--site", metavar="NAME", help="Run at this site only."),
     click.option("--node", multiple=True, metavar="NAME", help="On this node of the site, or any of several."),

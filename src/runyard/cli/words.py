@@ -158,6 +158,25 @@ def data(spec: Mapping[str, Any]) -> str:
     return ", ".join(one_line(item["to"] + (f" at {item['path']}" if "path" in item else "")) for item in folders)
 
 
+def python(spec: Mapping[str, Any]) -> str:
+    """`3.11.7 in /home/ada/nets/.venv, 57 packages; nets==0.1 was installed from /home/ada/nets`."""
+    told = spec.get("python_env") or {}
+    record = told.get("record") if isinstance(told, Mapping) else None
+    if not record:
+        return ""
+    known = f"{record['python']} in {record['prefix']}, {_count(record['packages'], 'package')}"
+    return one_line("; ".join([*([known] if record["python"] else []), *record["notes"]]))
+
+
+def python_env(spec: Mapping[str, Any]) -> str:
+    """What the run has of it; empty where that is what the site has."""
+    told = spec.get("python_env") or "record"
+    use, name = (told, "") if isinstance(told, str) else (told["use"], told.get("name", ""))
+    if use == "file":
+        return one_line(f"built at the site from {name or 'a file'}")
+    return {"record": "", "none": "", "sync": "the same, built at the site"}.get(use, use)
+
+
 def _gpus(resources: Mapping[str, Any]) -> str:
     kind = " ".join(word for word in (resources.get("gpu_type"), "gpu") if word)
     size = f" of {units.show_size(resources['gpu_memory'])}" if resources.get("gpu_memory") else ""

@@ -4,6 +4,7 @@ code   not given: the current folder, where that is in a git checkout and nothin
        '.' or True, a path or a list of paths below the current folder; False or None: none
 data   'corpora', a folder here that is sent; '/path', which is there already where the run executes;
        'name=corpora' and 'name=/path' to call it otherwise
+python_env  'record', 'sync', 'none', 'conda:NAME', or the path of a requirements.txt or environment.yml here
 
 A mapping is taken as the yard knows it already, see `runyard.model.staged`. Nothing is read here.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import errors
-from runyard.client import origin
+from runyard.client import origin, python_env
 from runyard.model import paths
 
 Spec = Mapping[str, Any]
@@ -41,7 +42,7 @@ class DataHere:
 
 
 def resolve(spec: Spec, root: Path | None = None) -> dict[str, Any]:
-    """The spec with `code` and `data` found out, relative to this folder (None: the current one)."""
+    """The spec with `code`, `data` and `python_env` found out, relative to this folder (None: the current one)."""
     resolved = dict(spec)
     if "code" in spec:
         resolved["code"] = code_at(spec["code"], root)
@@ -50,6 +51,8 @@ def resolve(spec: Spec, root: Path | None = None) -> dict[str, Any]:
     if spec.get("data"):
         given = spec["data"]
         resolved["data"] = [data_at(item, root) for item in (given if isinstance(given, (list, tuple)) else [given])]
+    if spec.get("python_env") is not None:
+        resolved["python_env"] = python_env.resolve(spec["python_env"], root or _here())
     return {name: value for name, value in resolved.items() if name != "code" or value is not None}
 
 

@@ -55,6 +55,7 @@ class Client:
         self._finder = locate.Finder.build(url, token, home, start, notify)
         self._lock = threading.Lock()
         self._transport: Transport | None = None
+        self._sent: set[str] = set()  # digests of small files that this yard was sent
 
     def submit(
         self,
@@ -232,20 +233,20 @@ class Client:
         return origin.complete(self._brought([belongings.resolve(spec) for spec in specs], progress))
 
     def _brought(self, specs: Sequence[Mapping[str, Any]], progress: Progress | None) -> list[dict[str, Any]]:
-        if not any(spec.get("code") or spec.get("data") for spec in specs):
-            return [dict(spec) for spec in specs]
         staging = self._staging(progress)
         complete = staging.complete(specs)
-        staging.send(self)
+        staging.send(self, self._sent)
         return complete
 
     def _staging(self, progress: Progress | None = None) -> Staging:
+        from runyard.client import python_env
         from runyard.client.snapshot import Camera, Limits, unseen
         from runyard.client.staging import Staging
 
-        given = self._finder.settings
+        given, cache = self._finder.settings, find_cache()
         limits = Limits(code=given.code_limit, code_files=given.code_files, data=given.data_limit)
-        return Staging(Camera(limits=limits, cache=find_cache() / "snapshots", progress=progress or unseen))
+        camera = Camera(limits=limits, cache=cache / "snapshots", progress=progress or unseen)
+        return Staging(camera, lambda: python_env.record(cache / "pythons"))
 
     def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         numbers = list(ids)
@@ -278,6 +279,7 @@ class Client:
         with self._lock:
             if self._transport is lost or self._transport is None:
                 target = self._finder.find(dead=lost.url)
+                self._sent.clear()
                 self._transport = Transport(target.url, target.token, ca_file=target.ca_file)
             return self._transport
 

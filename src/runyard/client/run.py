@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from runyard.client.client import Client
 
 LONGEST_POLL = 30.0
+SITE_S = 60.0  # how long to wait for outputs of a run that goes on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,14 +95,30 @@ class Run:
         return list(self._client.call("GET", f"/runs/{self.id}/usage", query={"last": last})["usage"])
 
     def outputs(self) -> list[Output]:
-        found = self._client.call("GET", f"/runs/{self.id}/outputs")["outputs"]
-        return [Output(**{name: item[name] for name in Output.__slots__ if name in item}) for item in found]
+        """The files that it left; of a run that goes on, those of the last time that somebody wanted to see them."""
+        return _outputs(self._client.call("GET", f"/runs/{self.id}/outputs"))
 
-    def fetch(self, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> list[Path]:
-        """Bring the outputs into `directory`; files that are there already are not brought again."""
+    def current_outputs(self, timeout: float = SITE_S) -> tuple[list[Output], bool]:
+        """The files that it has left by now, brought from its site; and False where that did not answer in time."""
+        found = self._client.call(
+            "POST", f"/runs/{self.id}/outputs", query={"timeout": timeout}, timeout=timeout + LONGEST_POLL,
+            repeatable=True,
+        )  # fmt: skip
+        return _outputs(found), found["current"]
+
+    def fetch(
+        self,
+        directory: Path | str,
+        *,
+        outputs: Iterable[Output] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Path]:
+        """Bring the outputs into `directory`: all of them as they are now, or those that are named. Files that are
+        there already are not brought again, and a transfer that was cut goes on where it ended."""
         from runyard.client import fetch
 
-        return fetch.bring(self._client, self.outputs(), Path(directory), progress or (lambda size: None))
+        wanted = self.current_outputs()[0] if outputs is None else outputs
+        return fetch.bring(self._client, wanted, Path(directory), progress or (lambda size: None))
 
     def cancel(self, *, wait: bool = True) -> Run:
         """Wish for its end; with `wait`, return when nothing of it runs any more."""
@@ -128,3 +145,7 @@ class Run:
             patience.endure(error)
             return False
         return self.final
+
+
+def _outputs(answer: Mapping[str, Any]) -> list[Output]:
+    return [Output(**{name: item[name] for name in Output.__slots__ if name in item}) for item in answer["outputs"]]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard.client import upload
 from runyard.client.belongings import CodeHere, DataHere, Spec
+from runyard.client.python_env import Recording, wishes
 from runyard.client.snapshot import Camera, Snapshot, take_code, take_data
 from runyard.client.snapshot.limits import biggest
 
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
 class Staging:
     """Of one call: each folder is read once, however many runs name it."""
 
-    def __init__(self, camera: Camera) -> None:
+    def __init__(self, camera: Camera, record: Callable[[], Recording]) -> None:
+        """`record` says which Python environment there is here; it is asked once."""
         self._camera = camera
+        self._record = functools.cache(record)
+        self._pythons: dict[tuple[Any, Path | None], Any] = {}
+        self._texts: dict[str, bytes] = {}  # files that are in no folder
         self._code: dict[tuple[CodeHere, frozenset[str]], Snapshot] = {}
         self._data: dict[Path, Snapshot] = {}
 
@@ -27,8 +33,11 @@ class Staging:
         """The specs as the yard understands them, from those that `belongings` has resolved."""
         return [self._complete(spec) for spec in specs]
 
-    def send(self, client: Client) -> None:
-        upload.send(client, self._snapshots(), self._camera.progress)
+    def send(self, client: Client, known: set[str]) -> None:
+        """`known`: digests of small files that the yard was sent before."""
+        texts = {digest: data for digest, data in self._texts.items() if digest not in known}
+        upload.send(client, self._snapshots(), self._camera.progress, texts)
+        known.update(texts)
 
     def describe(self) -> list[dict[str, Any]]:
         """What would be sent, for people."""
@@ -54,7 +63,19 @@ class Staging:
             complete.setdefault("cwd", None)  # it works in its copy of the code
         if data:
             complete["data"] = [self._described(item) for item in data]
+        complete["python_env"] = self._python(spec)
         return complete
+
+    def _python(self, spec: Spec) -> Any:
+        given, code = spec.get("python_env"), spec.get("code")
+        root = code.root if isinstance(code, CodeHere) else None
+        known = (given, root) if not isinstance(given, Mapping) else None
+        if known is None:
+            return given
+        if known not in self._pythons:
+            self._pythons[known], texts = wishes.complete(given, self._record(), root)
+            self._texts |= texts
+        return self._pythons[known]
 
     def _snapshot(self, code: CodeHere, data: Iterable[DataHere | Spec]) -> Snapshot:
         """Without the folders that are sent as data and will be found in their places."""

@@ -27,10 +27,15 @@ TIMEOUT = 600.0  # the yard reads a large file once more before it keeps it
 OCTETS = {"Content-Type": "application/octet-stream"}
 
 
-def send(client: Client, snapshots: Iterable[Snapshot], progress: Progress = unseen) -> None:
-    """Everything that these consist of. A tree goes last, so that one which the yard has is whole."""
+def send(
+    client: Client,
+    snapshots: Iterable[Snapshot],
+    progress: Progress = unseen,
+    further: Mapping[str, bytes] | None = None,
+) -> None:
+    """Everything that these consist of, and further texts. A tree goes last: one that the yard has is whole."""
     uploader = _Uploader(client, progress)
-    texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()}
+    texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()} | dict(further or {})
     wanted = set(uploader.missing(list(texts)))
     sources, sizes = {}, {}
     for snapshot in snapshots:

@@ -122,6 +122,7 @@ NODE_OPTIONS: dict[str, Callable[[str, str], Any]] = {
     "python": lambda text, where: fields.text(text, where, 4096),
     "ssh_config": lambda text, where: fields.text(text, where, 4096),
     "cache_limit": lambda text, _: cache_limit.parse(text),
+    "conda_root": lambda text, where: fields.text(text, where, 4096),
     "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
     "scratch": lambda text, where: fields.text(text, where, 4096),
     "disk_reserve": lambda text, _: disk_reserve.parse(text),

@@ -73,7 +73,7 @@ def _start(place: str, descriptor: int, ask: Json) -> str:
     os.pwrite(descriptor, build.encode(), 0)
     with open(os.path.join(place, build + ".log"), "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, os.path.dirname(os.path.abspath(__file__)), place, build],
+            [sys.executable, "-E", "-s", os.path.dirname(os.path.abspath(__file__)), place, build],
             stdin=subprocess.PIPE, stdout=log, stderr=log, env=_environ(ask), cwd=place, start_new_session=True,
             pass_fds=[descriptor],
         )  # fmt: skip

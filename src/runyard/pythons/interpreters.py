@@ -25,7 +25,7 @@ def usual_version(environ: Dict[str, str]) -> str:
 
 def find(version: str, environ: Dict[str, str]) -> str:
     """One of exactly this version, like 3.11; raises Missing, which names what is there."""
-    seen = {}
+    seen: Dict[str, str] = {}
     for path in _candidates(version, environ):
         found = _version(path, environ)
         if found == version:

@@ -10,7 +10,7 @@ from . import kernel, setup, spec
 
 _NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"
-_DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_DEFAULT_PATH = spec.DEFAULT_PATH
 
 
 class Child:
@@ -45,7 +45,7 @@ def _become_program(
 ) -> None:
     """Never returns. The pipe `trouble` is closed by a good execve; otherwise it tells what failed."""
     stage = "start"
-    argv = setup.wrap(wanted.setup, wanted.argv)
+    argv = setup.wrap(wanted.setup, wanted.argv, wanted.programs)
     try:
         os.setsid()
         kernel.die_with_parent()

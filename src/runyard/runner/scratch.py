@@ -47,8 +47,8 @@ class Owner(NamedTuple):
 
 def prepare(wanted: spec.Spec, runner: tree.Process, tidies: bool = False) -> bytes:
     """Made, and named in the run's environment. `tidies`: where others left something when they died, it is removed
-    first. Raises BadSpec where the site names a place that cannot be used, and
-    OSError where not even the attempt's own directory can hold it."""
+    first. Raises BadSpec where the site names a place that cannot be used, and OSError where not even the attempt's own
+    directory can hold it."""
     path = _make(wanted, runner)
     if tidies:
         clear(os.path.dirname(os.path.dirname(path)))
@@ -86,13 +86,13 @@ def bases(env: Dict[bytes, bytes], keeps_tmpdir: bool = False) -> List[bytes]:
 
 
 def remove(path: bytes) -> bool:
-    """Whatever the run left in it. False when something is there that cannot be removed."""
+    """Whatever the run left in it, or in its place. False when something is there that cannot be removed."""
     try:
         os.rmdir(path)  # most runs leave nothing
     except FileNotFoundError:
         pass
     except OSError:
-        if not _remove_tree(path):
+        if not _is_removed(path):
             return False
     try:
         os.unlink(path + _OWNER)
@@ -131,10 +131,7 @@ def remove_after_death(path: bytes) -> None:
     """Only what is marked as ours, and only when its runner is proven to be gone."""
     owner = owner_of(path) if path else None
     if owner is not None and owner.is_dead:
-        try:
-            remove(path)
-        except OSError:  # somebody else removes it as well
-            pass
+        remove(path)
 
 
 def owner_of(path: bytes) -> Optional[Owner]:
@@ -221,6 +218,16 @@ def expanded(place: bytes, env: Dict[bytes, bytes]) -> bytes:
 
 def _shown(path: bytes) -> str:
     return path.decode("utf-8", "replace")
+
+
+def _is_removed(path: bytes) -> bool:
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            return _remove_tree(path)
+        os.unlink(path)
+        return True
+    except OSError:  # another user's, or somebody else removes it as well
+        return False
 
 
 def _remove_tree(path: bytes) -> bool:

@@ -1,6 +1,7 @@
 """Shell lines that a site wants run before each command, in the process that then becomes the command."""
 
 import os
+import shlex
 from typing import List, Optional
 
 DONE = "setup.done"  # in the attempt's directory; made when all lines went well
@@ -12,11 +13,14 @@ _MODULES = b"""command -v module >/dev/null || for file in /etc/profile.d/*modul
 done"""
 
 
-def wrap(lines: List[bytes], argv: List[bytes]) -> List[bytes]:
-    """A shell that ends with an exec of the command."""
+def wrap(lines: List[bytes], argv: List[bytes], programs: bytes = b"") -> List[bytes]:
+    """A shell that ends with an exec of the command. `programs`: a directory that comes first in PATH, whatever the
+    lines put there."""
     if not lines:
         return argv
     steps = [b"{\n" + line + b"\n} || exit $?" for line in lines]
+    if programs:
+        steps.append(b"PATH=" + os.fsencode(shlex.quote(os.fsdecode(programs))) + b":$PATH")
     script = b"\n".join([_MODULES, *steps, b': > "$0"', b'exec "$@"'])
     return [b"/bin/bash", b"-c", script, os.path.join(os.getcwdb(), DONE.encode()), *argv]
 

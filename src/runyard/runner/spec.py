@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 from . import kernel, records
 
 GRID_ENGINE = "gridengine"
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # Grid Engine sends them to all processes of a job
 
 
@@ -30,6 +31,9 @@ class Spec:
         self.tag = str(value["tag"])
         self.argv: List[bytes] = [records.to_bytes(word) for word in value["argv"]]
         self.env: Dict[bytes, bytes] = _environment(value.get("env") or {}, self.tag, bool(value.get("inherit_env")))
+        self.programs = records.to_bytes(value.get("programs") or "")  # a directory that comes first in PATH
+        if self.programs:
+            self.env[b"PATH"] = self.programs + b":" + self.env.get(b"PATH", DEFAULT_PATH)
         self.setup = [records.to_bytes(line) for line in value.get("setup") or []]
         self.cwd = records.to_bytes(value["cwd"])
         self.time_limit = _number(value.get("time_limit"))

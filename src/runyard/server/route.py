@@ -85,6 +85,7 @@ class Endpoint:
 
     def __init__(self, rows: Iterable[Route], service: Service) -> None:
         self._rows = {row.method: row for row in rows}
+        self._parsed = {method: _without_headers(row) for method, row in self._rows.items()}
         if "GET" in self._rows:
             self._rows.setdefault("HEAD", self._rows["GET"])
         self._service = service
@@ -100,11 +101,17 @@ class Endpoint:
         if row.access is not Access.PUBLIC:
             caller = self._service.gate.admit(scope, row.access)
         values = {}
-        if row.parameters or scope["query_string"]:
-            values = parse_all(row.parameters, scope["path_params"], scope["query_string"])
+        parsed = self._parsed[row.method]
+        if parsed or scope["query_string"]:
+            values = parse_all(parsed, scope["path_params"], scope["query_string"])
         return await row.handler(Call(self._service, scope, receive, caller, values))
 
     def _refuse(self, method: str) -> Response:
         allowed = ", ".join(sorted(self._rows))
         error = errors.InvalidInput(f"{method} is not possible here", f"possible: {allowed}")
         return error_answer(error, 405, {"Allow": allowed})
+
+
+def _without_headers(row: Route) -> list[Parameter]:
+    """Whoever uses a header reads it itself."""
+    return [parameter for parameter in row.parameters if parameter.place != "header"]

@@ -103,34 +103,34 @@ class Writer:
                 if self._turns:
                     self._tell_time(connection.execute(PG_TURN).scalar_one())
                 for jobs in pieces:
-                    _run(jobs, connection)
+                    _run_apart(jobs, connection) if len(pieces) > 1 else _run(jobs, connection)
         except Exception as error:
+            if len(pieces) == 1 and len(pieces[0]) > 1:
+                self._commit([[job] for job in pieces[0]])
+                return
             for job in (job for jobs in pieces for job in jobs):
                 job.error = job.error or translate(error)
 
 
-def _run(jobs: list[_Job], connection: Connection) -> None:
+def _run_apart(jobs: list[_Job], connection: Connection) -> None:
     """One piece of work behind a savepoint: its failure leaves no trace and does not hurt its neighbours."""
     connection.exec_driver_sql("SAVEPOINT piece")
-    error = _try(jobs, connection)
-    if error is not None:
-        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT piece")
-    connection.exec_driver_sql("RELEASE SAVEPOINT piece")
-    if error is not None and len(jobs) == 1:
-        jobs[0].error = translate(error)
-    elif error is not None:
-        for job in jobs:
-            _run([job], connection)
-
-
-def _try(jobs: list[_Job], connection: Connection) -> Exception | None:
     try:
-        results = jobs[0].series.work(connection, [job.item for job in jobs])
-        for job, result in zip(jobs, results, strict=True):
-            job.result = result
+        _run(jobs, connection)
     except Exception as error:
-        return error
-    return None
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT piece")
+        if len(jobs) > 1:
+            for job in jobs:
+                _run_apart([job], connection)
+        else:
+            jobs[0].error = translate(error)
+    connection.exec_driver_sql("RELEASE SAVEPOINT piece")
+
+
+def _run(jobs: list[_Job], connection: Connection) -> None:
+    results = jobs[0].series.work(connection, [job.item for job in jobs])
+    for job, result in zip(jobs, results, strict=True):
+        job.result = result
 
 
 def _resolve(jobs: list[_Job]) -> None:

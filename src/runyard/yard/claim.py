@@ -153,9 +153,7 @@ def _claim_of(row: AnyRow) -> Claim:
 
 def wishes(connection: Connection, site: str, agent: str) -> tuple[list[StopOrder], list[OutputWish]]:
     """What people want of the attempts that an agent has."""
-    rows = [
-        (AttemptKey(run=row.run_id, attempt=row.number), row) for row in attempts.wished(connection, site, agent)
-    ]
+    rows = [(AttemptKey(run=row.run_id, attempt=row.number), row) for row in attempts.wished(connection, site, agent)]
     return (
         [StopOrder(key=key, reason="user") for key, row in rows if row.cancel_at is not None],
         [OutputWish(key=key, number=row.asked) for key, row in rows if row.asked > row.brought],

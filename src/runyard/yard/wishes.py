@@ -64,11 +64,11 @@ def cancel(connection: Connection, now: float, caller: Caller, run: AnyRow) -> N
 
 
 def ask_outputs(connection: Connection, run: AnyRow) -> int:
-    """The number of the wish to see what the run has left so far; 0 when nothing of it runs."""
-    if RunState(run.state) is not RunState.RUNNING:
+    """The number of the wish to see what the run has left so far; 0 when nobody has it now."""
+    if RunState(run.state) not in (RunState.STARTING, RunState.RUNNING):
         return 0
     row = attempts.get(connection, run.id, run.attempt)
-    assert row is not None, "a run that runs has an attempt"
+    assert row is not None, "a run that somebody has has an attempt"
     attempts.change(connection, run.id, run.attempt, asked=row.asked + 1)
     return int(row.asked) + 1
 

@@ -94,7 +94,7 @@ def test_events_wait_for_the_broker_and_none_is_lost(
 
 
 def test_an_exchange_of_another_kind_is_told(
-    driver: Driver, connect: Callable[..., Connection], lab: RabbitLab, vhost: str
+    driver: Driver, connect: Callable[..., Connection], lab: RabbitLab, vhost: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with contextlib.closing(Producer(lab.url(vhost))) as producer:
         producer.channel.exchange_declare(EXCHANGE, "fanout", durable=True)
@@ -102,6 +102,9 @@ def test_an_exchange_of_another_kind_is_told(
     driver.submit()
     announcer.tick()
     assert "exchange runyard.events" in trouble(driver, announcer.name)
+    driver.clock.now += 3600
+    announcer.tick()
+    assert caplog.text.count("exchange:runyard.events is not told of events: exchange runyard.events exists") == 1
 
 
 def trouble(driver: Driver, listener: str) -> str:

@@ -68,6 +68,16 @@ def test_the_first_ticket_makes_the_queue(lab: RabbitLab, vhost: str, url: str, 
     assert (made["type"], made["durable"]) == ("quorum", True)
 
 
+def test_a_queue_that_may_not_be_made_is_told_once(
+    lab: RabbitLab, vhost: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    user, password = lab.add_user(vhost, configure="^other$")
+    office = Office(connect(lab.url(vhost, user=user, password=password)), lambda: {"gpus": 1})
+    for _ in range(2):
+        office.tick()
+    assert caplog.text.count(f"no tickets for site gpus: user '{user}' has no permission for the queue {NAME}") == 1
+
+
 def test_every_agent_gets_its_own(url: str, connect: Connect) -> None:
     office = Office(connect(url), lambda: {"gpus": 2})
     agents = [Agent(connect(url)) for _ in range(2)]

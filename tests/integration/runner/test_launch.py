@@ -38,6 +38,8 @@ def test_words_environment_and_directory_arrive_unchanged(new_attempt: NewAttemp
     assert arguments == [raw(NASTY), b"", b"-x", b"--"]
     assert directory == os.fsencode(odd_directory)
     environment.pop(b"LC_CTYPE", None)  # Python itself sets it
+    scratch = {environment.pop(name) for name in (b"RUNYARD_SCRATCH", b"TMPDIR")}
+    assert len(scratch) == 1, "the run's own, see test_scratch"
     expected = {raw(name): raw(value) for name, value in env.items()}
     assert environment == {**expected, b"RUNYARD_TAG": raw(attempt.spec["tag"])}
 

@@ -77,6 +77,13 @@ def test_another_machine_is_asked_rarely_and_not_waited_for() -> None:
     assert watched.disks.trouble().startswith("0 B free in /runs")
 
 
+def test_a_disk_that_cannot_be_looked_at_is_no_news() -> None:
+    watched = Watched()
+    watched.host.away = True
+    assert watched.disks.worst() is None
+    assert watched.disks.trouble() == ""
+
+
 @pytest.mark.parametrize(
     ("room", "environ", "base"),
     [

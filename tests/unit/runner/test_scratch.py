@@ -130,6 +130,18 @@ def test_removal_follows_no_links_and_minds_no_permissions(base: Path, tmp_path:
     assert (kept / "file").read_text() == "dear"
 
 
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_a_run_put_in_its_place_is_removed(base: Path, tmp_path: Path, kind: str) -> None:
+    path, _ = made(base)
+    path.rmdir()
+    if kind == "file":
+        path.touch()
+    else:
+        path.symlink_to(tmp_path)
+    assert scratch.remove(os.fsencode(path))
+    assert not path.is_symlink() and not path.exists() and tmp_path.exists()
+
+
 def test_no_tree_is_too_deep(base: Path) -> None:
     path, _ = made(base)
     here = os.getcwd()

@@ -63,18 +63,19 @@ class Client:
         run_f_name: str | None = "run.py",
         *,
         param2requests: Mapping[str, Any] | None = None,
+        anew: bool = False,
         **fields: Any,
     ) -> list[Run]:
         """Start what is missing of `reps` repetitions of each configuration. Nothing is ever stopped by it.
 
-        With `test` it only says what it would start. `worker` is a node, or several. `run_f_name`: a program of the
+        With `test` it only says what it would start, with `anew` it starts all of them. `worker` is a node, or several. `run_f_name`: a program of the
         project's own, where there is one. `fields` are further ones of a run, such as `resources` or `priority`.
         """
         layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
         configurations = self._configurations(param2val_list, param2requests)
         self._folder.check()
         with self._folder.locked():
-            plan = jobs.plan(self._folder, self._known(), configurations, reps)
+            plan = jobs.plan(self._folder, self._known(), configurations, reps, anew=anew)
             _tell(plan, reps, test)
             if test or not plan.jobs:
                 return []
@@ -168,13 +169,14 @@ class Client:
         if layout.package is not None:
             saves = f"{layout.package}_runs/{job.param_name}/{job.job_name}/saves"
             names |= {"project_path": self._path_on_nodes, "save_path": saves}
+        nodes = common.get("node", [])
         told = {
             "project_path": self._path_on_nodes,
             "param2val": values.encode({**job.configuration, **names}),
             "program": layout.program,
             "source": layout.package,
             "import_from": layout.import_from,
-            "workers": common.get("node", []),
+            "workers": nodes if len(nodes) == 1 else [],
         }
         return {
             **common,

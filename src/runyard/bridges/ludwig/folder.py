@@ -40,9 +40,9 @@ def on_nodes(share: Path) -> Path:
 
 
 class Folder:
-    def __init__(self, share: Path, project: str) -> None:
+    def __init__(self, share: Path, project: str, runs: Path | None = None) -> None:
         self.share, self.path = share, share / project
-        self.runs = self.path / "runs"
+        self.runs = runs or self.path / "runs"
 
     def check(self) -> None:
         if not self.share.is_dir():
@@ -124,9 +124,10 @@ def load(path: Path) -> dict[str, Any] | None:
     class Loader(yaml.SafeLoader):
         """Knows tuples too, as Ludwig wrote them."""
 
-    Loader.add_constructor(
-        "tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node, deep=True))
-    )
+    def construct_tuple(loader: Loader, node: yaml.SequenceNode) -> tuple[Any, ...]:
+        return tuple(loader.construct_sequence(node, deep=True))
+
+    Loader.add_constructor("tag:yaml.org,2002:python/tuple", construct_tuple)
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):

@@ -47,14 +47,16 @@ class Plan:
     new: dict[str, dict[str, Any]]  # configurations that the drive does not have yet, by their name
 
 
-def plan(folder: Folder, known: Known, configurations: Sequence[dict[str, Any]], reps: int) -> Plan:
-    """What the yard has succeeded in or has under way counts, and what was on the drive before."""
+def plan(
+    folder: Folder, known: Known, configurations: Sequence[dict[str, Any]], reps: int, *, anew: bool = False
+) -> Plan:
+    """What the yard has succeeded in or has under way counts, and what was on the drive before; nothing with `anew`."""
     named = _named(folder, known, configurations)
     jobs = []
     for param_name, (configuration, is_new) in named.items():
         done = set() if is_new else folder.jobs(param_name) | known.good.get(param_name, set())
         names = _job_names(done | known.names.get(param_name, set()))
-        for number in range(max(0, reps - len(done))):
+        for number in range(reps if anew else max(0, reps - len(done))):
             jobs.append(Job(param_name=param_name, job_name=next(names), configuration=configuration, number=number))
     jobs.sort(key=lambda job: job.number)  # all configurations once before any of them twice
     return Plan(jobs=jobs, new={name: configuration for name, (configuration, is_new) in named.items() if is_new})

@@ -6,6 +6,7 @@ from runyard.server.route import Route
 from runyard.server.routes import (
     agents,
     blobs,
+    drop_boxes,
     links,
     logs,
     outputs,
@@ -28,6 +29,7 @@ _ROWS: tuple[Route, ...] = (
     *links.ROUTES,
     *sites.ROUTES,
     *agents.ROUTES,
+    *drop_boxes.ROUTES,
     *packs.ROUTES,  # its fixed words are looked at before {digest}
     *blobs.ROUTES,
     *tokens.ROUTES,

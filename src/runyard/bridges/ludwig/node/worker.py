@@ -83,9 +83,13 @@ def save_series(found: List[Any], folder: str) -> List[str]:
 
 def publish(project_path: str, param2val: Dict[str, Any], files: List[str]) -> None:
     """The folder appears whole: whoever counts folders counts jobs that have ended well."""
-    attempt = "%s-a%s" % (os.environ["RUNYARD_RUN_ID"], os.environ["RUNYARD_ATTEMPT"])
-    draft = os.path.join(project_path, ".incoming", attempt)
-    shutil.rmtree(draft, ignore_errors=True)
+    job = "%s-%s-a" % (param2val["param_name"], param2val["job_name"])
+    incoming = os.path.join(project_path, ".incoming")
+    make(incoming)
+    for name in os.listdir(incoming):
+        if name.startswith(job):  # of an earlier try, which was ended meanwhile
+            shutil.rmtree(os.path.join(incoming, name), ignore_errors=True)
+    draft = os.path.join(incoming, job + os.environ["RUNYARD_ATTEMPT"])
     make(draft)
     for path in files:
         shutil.copyfile(path, os.path.join(draft, os.path.basename(path)))

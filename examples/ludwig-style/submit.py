@@ -1,0 +1,9 @@
+"""Hand in what is missing of two repetitions of each configuration. Run it from this folder."""
+
+from pathlib import Path
+
+from runyard.bridges.ludwig import Client
+from src.params import param2default, param2requests
+
+client = Client("ludwig-style", param2default)
+client.submit(src_ps=[Path("src")], data_ps=[Path("corpora")], param2requests=param2requests, reps=2)

@@ -1,0 +1,155 @@
+"""Bundles as they lie in a drop box, where everything may be made by somebody who means harm.
+
+Nothing is followed and nothing is opened by a path: every folder is opened relative to the one above it, and what was
+looked at is compared with what was opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from runyard import errors
+from runyard.model import paths, units
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that came in between does not hold us up
+DEEPEST = 50  # folders in each other, each of them open while it is looked at
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device", stat.S_IFCHR: "a device",
+}  # fmt: skip
+
+Identity = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Most:
+    """What one bundle may have."""
+
+    bytes: int
+    files: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Bundle:
+    """What was seen in one."""
+
+    owner: int  # the uid to whom all of it belongs
+    files: dict[str, os.stat_result] = field(default_factory=dict)  # by path below the bundle
+    folders: dict[str, os.stat_result] = field(default_factory=dict)
+    size: int = 0
+
+    def fingerprint(self) -> str:
+        """Another one when anything in it was changed, added or removed."""
+        seen = [(path, identity(status)) for path, status in sorted({**self.files, **self.folders}.items())]
+        return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+def identity(status: os.stat_result) -> Identity:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+
+
+def look(bundle: int, most: Most) -> Bundle:
+    """At everything below this open folder; raises InvalidInput for what may not be there."""
+    root = os.fstat(bundle)
+    seen = Bundle(owner=root.st_uid)
+    _Look(seen, root.st_dev, most).into(bundle, "", 0)
+    return seen
+
+
+class _Look:
+    def __init__(self, seen: Bundle, device: int, most: Most) -> None:
+        self._seen, self._device, self._most = seen, device, most
+
+    def into(self, folder: int, above: str, depth: int) -> None:
+        if depth > DEEPEST:
+            raise errors.InvalidInput(f"{above[:80]}…: more than {DEEPEST} folders in each other", "make it flatter")
+        for name in os.listdir(folder):
+            path = paths.relative(f"{above}{name}", "bundle")
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            self._check(path, status)
+            if stat.S_ISDIR(status.st_mode):
+                self._seen.folders[path] = status
+                with opened(name, DIRECTORY, folder, path) as deeper:
+                    self.into(deeper, f"{path}/", depth + 1)
+            else:
+                self._seen.files[path] = status
+
+    def _check(self, path: str, status: os.stat_result) -> None:
+        _check_kind(path, status)
+        if status.st_uid != self._seen.owner:
+            raise errors.InvalidInput(f"{path} belongs to somebody else than the bundle", "copy it")
+        if status.st_dev != self._device:
+            raise errors.InvalidInput(f"{path} is on another file system than the bundle", "copy it")
+        self._seen.size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        if self._seen.size > self._most.bytes:
+            raise errors.InvalidInput(f"it has more than {units.show_size(self._most.bytes)}", "see spool_limit")
+        if len(self._seen.files) + len(self._seen.folders) >= self._most.files:
+            raise errors.InvalidInput(f"it has more than {self._most.files:,} files", "see spool_files")
+
+
+def _check_kind(path: str, status: os.stat_result) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        what = _KINDS.get(kind, "no file")
+        raise errors.InvalidInput(f"{path} is {what}", "a bundle has plain files and folders only")
+    if kind == stat.S_IFREG and status.st_nlink != 1:
+        raise errors.InvalidInput(f"{path} has another name somewhere (a hard link)", "copy it")
+
+
+@contextlib.contextmanager
+def opened(name: str, flags: int, folder: int, path: str) -> Iterator[int]:
+    """Relative to the folder; raises InvalidInput where something else has come in between, or it cannot be read."""
+    try:
+        file = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO):
+            raise changed(path) from None
+        raise errors.InvalidInput(f"{path} cannot be read: {(error.strerror or '').lower()}", "chmod a+rX") from None
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def opened_below(bundle: int, path: str, seen: os.stat_result) -> Iterator[int]:
+    """The very file that was looked at."""
+    with contextlib.ExitStack() as stack:
+        folder, (*above, name) = bundle, path.split("/")
+        for part in above:
+            folder = stack.enter_context(opened(part, DIRECTORY, folder, path))
+        file = stack.enter_context(opened(name, FILE, folder, path))
+        if identity(os.fstat(file)) != identity(seen):
+            raise changed(path)
+        yield file
+
+
+def read_digest(bundle: int, path: str, seen: os.stat_result) -> str:
+    with opened_below(bundle, path, seen) as file:
+        with open(file, "rb", buffering=0, closefd=False) as reader:
+            digest = hashlib.file_digest(reader, "sha256").hexdigest()
+        if identity(os.fstat(file)) != identity(seen):
+            raise changed(path)
+    return f"sha256:{digest}"
+
+
+def read_text(bundle: int, path: str, seen: os.stat_result, longest: int) -> bytes:
+    if seen.st_size > longest:
+        raise errors.InvalidInput(f"{path} has more than {units.show_size(longest)}")
+    with opened_below(bundle, path, seen) as file, open(file, "rb", closefd=False) as reader:
+        return reader.read(longest)
+
+
+class Changed(errors.InvalidInput):
+    """It is not what it was a moment ago."""
+
+
+def changed(path: str) -> Changed:
+    return Changed(f"{path} changed while it was read", "rename a bundle into its place when it is complete")
