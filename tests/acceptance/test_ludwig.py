@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +16,13 @@ import yaml
 
 from tests.acceptance.ludwig_lab import LudwigLab, leftovers, read_csv
 from tests.acceptance.witness import until
+from tests.labs.components import TRAINER_PYTHON
 from tests.labs.nodes import NodeLab
+from tests.labs.yard import Yard
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ludwig-style"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "ludwig-style"
+PAGE = ROOT / "docs" / "howto" / "from-ludwig.md"
 NODES = {"hoff", "norman", "pitts"}
 
 pytestmark = [pytest.mark.component("trainer"), pytest.mark.component("pytables")]
@@ -185,3 +193,75 @@ def test_the_example_runs(lab: LudwigLab) -> None:
         losses = [float(row[1]) for row in read_csv(job / "loss.csv")[1:]]
         assert len(losses) == 20 and losses[-1] < losses[0]
         assert (job / "saves" / "weights.npy").stat().st_size > 0
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+MODULE = """
+from pathlib import Path
+
+def neural_net_job(param2val):
+    words = Path("corpora/a.txt").read_text() + (Path("{drive}") / "tasks" / "b.txt").read_text()
+    print("trained with", words, param2val["lr"])
+"""
+
+
+def test_the_example_of_the_readme_runs(lab: LudwigLab) -> None:
+    """Its two files are in the page; here the drive has another path."""
+    submit, run = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lab.write({"submit.py": submit, "run.py": run.replace("/media/research_data", str(lab.share))})
+    lab.write({"src/your_module.py": MODULE.format(drive=lab.share / "your_project_name")})
+    lab.write({"corpora/a.txt": "words ", "tasks/b.txt": "tasks"})
+    for count in (4, 0):
+        command = [sys.executable, "submit.py"]
+        env = {**lab.yard.env, "LUDWIG_MNT": str(lab.share)}
+        done = subprocess.run(command, cwd=lab.project, env=env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("Running") == count
+    shown = lab.succeeded(lab.yard.client().runs(project="your_project_name"))
+    assert sorted(run["params"]["lr"] for run in shown) == [0.1, 0.1, 0.2, 0.2]
+    for found in shown:
+        assert lab.log(found["id"]).splitlines()[-1] == f"trained with words tasks {found['params']['lr']}"
+
+
+def cells() -> list[list[str]]:
+    rows = [row for row in PAGE.read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split(" | ")] for row in rows]
+
+
+@pytest.fixture
+def one_machine(tmp_path: Path) -> Iterator[Yard]:
+    """A yard whose only node is called hoff. `python` has runyard, and `python3`, which jobs use, has pandas."""
+    home = Yard(cpus=2, node="hoff")
+    programs = {"python": sys.executable, "python3": TRAINER_PYTHON, "runyard": f"{sys.executable} -m runyard"}
+    for name, program in programs.items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        path.chmod(0o755)
+    (tmp_path / "drive").mkdir()
+    home.env |= {"PATH": f"{tmp_path / 'bin'}:{home.env['PATH']}", "LUDWIG_MNT": str(tmp_path / "drive")}
+    yield home
+    home.remove()
+
+
+def test_each_new_line_of_the_page_works(one_machine: Yard, tmp_path: Path) -> None:
+    place = tmp_path / "ludwig-style"
+    shutil.copytree(EXAMPLE, place, ignore=shutil.ignore_patterns("__pycache__"))
+    rows = [row for row in cells() if row[0].startswith(("python", "ludwig", "cat ", "ls "))]
+    assert len(rows) > 10
+    script = "\n".join(
+        ["runyard up --detach", *(new for _, new in rows[:-1]), "runyard wait --state active", rows[-1][1]]
+    )
+    done = subprocess.run(
+        ["sh", "-exc", script], cwd=place, env=one_machine.env, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = Counter(path.parent.name for path in (tmp_path / "drive" / "ludwig-style" / "runs").glob("param_*/*num*"))
+    assert sorted(counts.values()) == [1, *[3] * 6], "the minimal one, and six that the lines ask for thrice"
+
+
+def test_each_old_line_stands_beside_its_new_one() -> None:
+    for old, new in cells():
+        if old.startswith("ludwig -src"):
+            assert new == f"runyard {old}"

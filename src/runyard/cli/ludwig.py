@@ -59,7 +59,7 @@ def _params(source: str) -> Any:
     except ModuleNotFoundError as error:
         raise errors.InvalidInput(
             f"{source}/params.py cannot be imported: {error}",
-            "run it in the project's folder, or name the package: -src",
+            "run it in the project's folder, or name the package with -src",
         ) from None
 
 

@@ -44,6 +44,6 @@ def _facts(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _brought(folder: dict[str, Any]) -> str:
     """How much is in a folder, and what of it is big."""
-    extent = f"{folder['files']} files, {units.show_size(folder['size'])}"
+    extent = f"{words.count(folder['files'], 'file')}, {units.show_size(folder['size'])}"
     named = ", ".join(f"{words.one_line(path)} ({units.show_size(size)})" for path, size in folder["biggest"])
     return f"{words.one_line(folder['folder'])}: {extent}" + (f"; the biggest: {named}" if named else "")

@@ -100,7 +100,7 @@ def parameters(params: Mapping[str, Any]) -> str:
 def asked(resources: Mapping[str, Any]) -> str:
     """`2 cpus, 4.0 GB memory, 1 gpu, at most 2h00m`; `2 nodes, on each 8 cpus`."""
     nodes = resources.get("nodes", 1)
-    cpus = _count(resources.get("cpus", 1), "cpu")
+    cpus = count(resources.get("cpus", 1), "cpu")
     parts = [cpus if nodes == 1 else f"{nodes} nodes, on each {cpus}"]
     if resources.get("memory"):
         parts.append(f"{units.show_size(resources['memory'])} memory")
@@ -119,7 +119,7 @@ def choice(spec: Mapping[str, Any]) -> str:
 def granted(slots: Mapping[str, Any] | None) -> str:
     if not slots:
         return "-"
-    parts = [_count(slots.get("cpus", 0), "cpu")]
+    parts = [count(slots.get("cpus", 0), "cpu")]
     if slots.get("memory"):
         parts.append(f"{units.show_size(slots['memory'])} memory")
     if slots.get("gpus"):
@@ -143,7 +143,7 @@ def code(spec: Mapping[str, Any]) -> str:
     brought = spec.get("code")
     if not brought:
         return ""
-    extent = f"{_count(brought['files'], 'file')}, {units.show_size(brought['size'])}"
+    extent = f"{count(brought['files'], 'file')}, {units.show_size(brought['size'])}"
     git = brought.get("git")
     if not git:
         return extent
@@ -164,7 +164,7 @@ def python(spec: Mapping[str, Any]) -> str:
     record = told.get("record") if isinstance(told, Mapping) else None
     if not record:
         return ""
-    known = f"{record['python']} in {record['prefix']}, {_count(record['packages'], 'package')}"
+    known = f"{record['python']} in {record['prefix']}, {count(record['packages'], 'package')}"
     return one_line("; ".join([*([known] if record["python"] else []), *record["notes"]]))
 
 
@@ -180,8 +180,8 @@ def python_env(spec: Mapping[str, Any]) -> str:
 def _gpus(resources: Mapping[str, Any]) -> str:
     kind = " ".join(word for word in (resources.get("gpu_type"), "gpu") if word)
     size = f" of {units.show_size(resources['gpu_memory'])}" if resources.get("gpu_memory") else ""
-    return _count(resources["gpus"], kind) + size
+    return count(resources["gpus"], kind) + size
 
 
-def _count(number: int, thing: str) -> str:
+def count(number: int, thing: str) -> str:
     return f"{number} {thing}" + ("s" if number != 1 else "")

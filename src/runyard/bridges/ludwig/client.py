@@ -68,8 +68,9 @@ class Client:
     ) -> list[Run]:
         """Start what is missing of `reps` repetitions of each configuration. Nothing is ever stopped by it.
 
-        With `test` it only says what it would start, with `anew` it starts all of them. `worker` is a node, or several. `run_f_name`: a program of the
-        project's own, where there is one. `fields` are further ones of a run, such as `resources` or `priority`.
+        With `test` it only says what it would start, with `anew` it starts all of them. `worker` is a node, or several.
+        `run_f_name`: a program of the project's own, where there is one. `fields` are further ones of a run, such as
+        `resources` or `priority`.
         """
         layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
         configurations = self._configurations(param2val_list, param2requests)
