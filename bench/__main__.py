@@ -24,6 +24,9 @@ MEASUREMENTS = (
     "i_requests",
     "j_ticket_latency",
     "k_results",
+    "l_staging",
+    "m_fetch",
+    "n_node_start",
 )
 
 

@@ -22,7 +22,7 @@ from tests.labs.yard import Yard
 
 REQUESTS, CONNECTIONS, REPETITIONS = 1500, 32, 5
 EXAMPLE = Path(__file__).parents[1] / "examples" / "ic-train"
-# Flask's web servers, and whether Celery waits for the broker's word. The first is as the Training Runs server ran.
+# Flask's web servers, and whether Celery waits for the broker's word.
 ALTERNATIVES = [
     ("waitress", False),
     ("waitress", True),
@@ -30,6 +30,8 @@ ALTERNATIVES = [
     ("gunicorn", True),
     ("Flask's own server", False),
 ]
+# To be ahead of: the Training Runs server as it was, and those that promise as much as runyard.
+TO_BEAT = [("waitress", False), ("waitress", True), ("gunicorn", True)]
 
 
 def measure(place: Path) -> Iterator[Result]:
@@ -40,13 +42,18 @@ def measure(place: Path) -> Iterator[Result]:
         ours, others = _yards(stack, lab, place), _web_servers(stack, lab)
         rates = harness.interleaved(
             REPETITIONS,
-            {name: partial(posting.rate, target, REQUESTS, CONNECTIONS) for name, target in (ours | others).items()},
+            {side: partial(posting.rate, target, REQUESTS, CONNECTIONS) for side, target in (ours | others).items()},
         )
     for store in ours:
         yield from (result(store, rates[store], other, rates[other]) for other in others)
 
 
+def name(kind: str, confirmed: bool) -> str:
+    return f"Flask and Celery on {kind}, {'confirmed' if confirmed else 'unconfirmed'}"
+
+
 def result(store: str, rate: float, against: str, alternative: float) -> Result:
+    has_target = against in [name(*one) for one in TO_BEAT]
     return Result(
         letter="i",
         what=f"`POST /request` answered when committed, {CONNECTIONS} connections, {store}",
@@ -54,8 +61,8 @@ def result(store: str, rate: float, against: str, alternative: float) -> Result:
         against=against,
         alternative=alternative,
         unit="requests/s",
-        target="ahead",
-        met=rate > alternative,
+        target="ahead" if has_target else "",
+        met=rate > alternative if has_target else None,
     )
 
 
@@ -64,7 +71,7 @@ def _yards(stack: ExitStack, lab: RabbitLab, place: Path) -> dict[str, posting.T
     alone = harness.yard(place, cpus=1, broker=lab.url(lab.add_vhost()))
     many = broker_sides.yard_with_agent(place, lab)
     yards = {"SQLite": alone, "PostgreSQL and an agent": many}
-    return {name: _target(stack.enter_context(yard)) for name, yard in yards.items()}
+    return {store: _target(stack.enter_context(yard)) for store, yard in yards.items()}
 
 
 def _target(yard: Yard) -> posting.Target:
@@ -88,6 +95,5 @@ def _web_servers(stack: ExitStack, lab: RabbitLab) -> dict[str, posting.Target]:
     url, found = lab.url(lab.add_vhost()), {}
     for kind, confirmed in ALTERNATIVES:
         address = stack.enter_context(broker_sides.web_server(kind, url, confirmed=confirmed))
-        name = f"Flask and Celery on {kind}, {'confirmed' if confirmed else 'unconfirmed'}"
-        found[name] = posting.Target(url=address, path="/request", body=_configuration())
+        found[name(kind, confirmed)] = posting.Target(url=address, path="/request", body=_configuration())
     return found

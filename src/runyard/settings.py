@@ -19,7 +19,10 @@ from runyard.model import disk_reserve, fields, nodes, spec, units
 from runyard.model.bridge import RodanBridge
 from runyard.model.intake import Intake
 from runyard.model.mirror import Mirror
+from runyard.model.secret import Secret
 from runyard.model.webhook import Webhook
+
+SHORTEST_PERMIT_S = 30
 
 
 def _setting(default: Any, description: str, *, shown: bool = True) -> Any:
@@ -80,28 +83,35 @@ class Settings:
     )
     gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
     node: str = _setting("", "Name of this node for `--node`; empty means the machine's own name")
-    labels: list[str] = _setting([], "Labels of this node for `--label`, such as \"fast\" or \"rack=a\"")
+    labels: list[str] = _setting([], 'Labels of this node for `--label`, such as "fast" or "rack=a"')
     only_projects: list[str] = _setting([], "The agent here takes only runs of these projects; empty: of all")
     only_users: list[str] = _setting([], "The agent here takes only runs of these people; empty: of all")
     scratch: str = _setting(
         "", "Directory in which runs get scratch space (TMPDIR); empty: see [nodes](../howto/nodes.md)"
     )
     disk_reserve: str = _setting(
-        "", "Free space below which nothing new starts, like \"5G\" or \"10%\"; empty: 5 %, and 2G at most; 0: none"
+        "", 'Free space below which nothing new starts, like "5G" or "10%"; empty: 5 %, and 2G at most; 0: none'
     )
     spool: list[str] = _setting([], "Drop boxes to look into: see [drop boxes](../howto/drop-box.md)")
     spool_sites: list[str] = _setting([], "Sites whose agents may hand in runs of people from drop boxes")
-    spool_limit: int = _setting(20 << 30, "Most bytes of one bundle in a drop box (or like \"20G\")")
+    spool_limit: int = _setting(20 << 30, 'Most bytes of one bundle in a drop box (or like "20G")')
     spool_files: int = _setting(100_000, "Most files of one bundle in a drop box")
     python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
     network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
     daemon: str = _setting("auto", "auto: a yard stays running unless the home is on a network file system; no: never")
     lease: int = _setting(60, "Seconds after which a silent agent counts as unreachable")
     lost_after: int = _setting(86400, "Seconds after which runs of an unreachable agent end as lost")
+    permit: int = _setting(
+        300, "Seconds after which runs that are retried when lost end themselves if their agent is cut off; 0: never"
+    )
     body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
-    code_limit: int = _setting(200 << 20, "Most bytes of code that a submit from here sends (or like \"200M\")")
+    code_limit: int = _setting(200 << 20, 'Most bytes of code that a submit from here sends (or like "200M")')
     code_files: int = _setting(20_000, "Most files of code that a submit from here sends")
     data_limit: int = _setting(20 << 30, "Most bytes of one folder of data that a submit from here sends")
+    input_limit: int = _setting(20 << 30, "Most bytes of one file that an agent here fetches for a run (`--input`)")
+    secrets: dict[str, Secret] = _setting(
+        {}, "Tables, one for each secret that `--input` may name: see [code and data](../howto/code-and-data.md)"
+    )
     log_level: str = _setting("info", "debug, info, warning or error")
 
     @property
@@ -229,6 +239,7 @@ _TABLES: dict[str, Callable[[str, object], Any]] = {
     "intake": Intake.parse,
     "webhook": Webhook.parse,
     "bridge": RodanBridge.parse,
+    "secrets": Secret.parse,
 }
 _TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
 
@@ -246,6 +257,8 @@ def _checked(name: str, value: Any) -> Any:
         return fields.integer(value, name, 0, 65535)
     if name in ("memory", "body_limit", "code_limit", "data_limit", "spool_limit") and value != 0:
         return units.parse_size(value, name)
+    if name == "permit":
+        return _permit(value)
     if name in ("lease", "lost_after"):
         return units.parse_duration(value, name)
     if name in _OF_NODES:
@@ -273,6 +286,15 @@ def _checked(name: str, value: Any) -> Any:
     if _TYPES[name] == "list[str]":
         return fields.texts(value, name, 1000)
     return fields.text(value, name, 4096, empty=True)
+
+
+def _permit(value: object) -> int:
+    seconds = units.parse_duration(value, "permit") if value != 0 else 0
+    if 0 < seconds < SHORTEST_PERMIT_S:
+        raise errors.InvalidInput(
+            f"permit: agents speak every few seconds, so {SHORTEST_PERMIT_S} s are the least", "or 0, for none"
+        )
+    return seconds
 
 
 def _node(value: object) -> str:

@@ -36,6 +36,8 @@ import pandas as pd
 
 def main(param2val):
     time.sleep(param2val["wait"])
+    while (Path(param2val["project_path"]) / ("hold-" + socket.gethostname())).exists():
+        time.sleep(0.1)
     if param2val["fail"]:
         raise RuntimeError(param2val["fail"])
     assert isinstance(param2val["layers"], tuple)
@@ -86,18 +88,24 @@ def params(run: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_twelve_configurations_twice_over_three_nodes_one_of_which_loses_power(lab: LudwigLab) -> None:
     lab.write({"mine/job.py": JOB, "mine/__init__.py": "", "corpora/a.txt": "words"})
-    client = lab.client("digits", {**DEFAULTS, "wait": 1.5})
+    client = lab.client("digits", DEFAULTS)
+    hold = lab.share / "digits" / "hold-hoff"  # jobs there do not end while it exists
+    hold.parent.mkdir()
+    hold.parent.chmod(0o777)
+    hold.touch()
     options: dict[str, Any] = {"src_ps": [Path("mine")], "data_ps": [Path("corpora")]}
     requests: dict[str, Any] = {"size": [2, 3, 5], "rate": [0.1, 0.2, 0.3, 0.4]}
     runs = lab.submit(client, param2requests=requests, reps=2, **options)
     assert len(runs) == 24
     lab.write({"mine/job.py": "raise SystemExit('edited after the submit')"})
-    on_hoff = lambda: [run for run in lab.yard.client().runs(state="running") if run.data["node"] == "hoff"]  # noqa: E731
-    until(on_hoff, what="a job on hoff", timeout=120)
+    until(lambda: _on(lab, "hoff"), what="a job on hoff", timeout=120)
+    lost = _on(lab, "hoff")
     lab.nodes.power_off("hoff")
+    hold.unlink()
     until(lambda: sum(lab.results("digits").values()) > 4, what="others go on", timeout=180)
     lab.nodes.power_on("hoff")
-    lab.succeeded(runs)
+    shown = lab.succeeded(runs)
+    assert {run["attempt"] for run in shown if run["id"] in lost} == {2}
     names = [f"param_{number:0>3}" for number in range(1, 13)]
     assert lab.results("digits") == dict.fromkeys(names, 2)
     assert not list(leftovers(lab.share / "digits"))
@@ -116,10 +124,14 @@ def test_twelve_configurations_twice_over_three_nodes_one_of_which_loses_power(l
     assert labels == ["rate=0.1\nsize=2\nn=3"]
 
 
+def _on(lab: LudwigLab, node: str) -> list[int]:
+    return [run.id for run in lab.yard.client().runs(state="running") if run.data["node"] == node]
+
+
 def _check_layout(runs: Path) -> None:
     configuration = yaml.safe_load((runs / "param_002" / "param2val.yaml").read_text())
     assert configuration | {"project_path": ""} == {
-        **DEFAULTS, "size": 3, "wait": 1.5, "layers": [8, 4],
+        **DEFAULTS, "size": 3, "layers": [8, 4],
         "param_name": "param_002", "job_name": None, "project_path": "", "save_path": None,
     }  # fmt: skip
     assert configuration["project_path"] == str(runs.parent), "the first name is the fastest, and the folder is known"

@@ -242,6 +242,7 @@ KNOWN = {
         Component(name="rabbitmq", find=_rabbitmq),
         Component(name="s3", find=_s3),
         Component(name="sshd", find=_sshd),
+        Component(name="rsync", find=lambda: _number(_answer("rsync", "--version"))),
         Component(name="exfat", find=_exfat, everywhere=False),
         Component(name="git", find=lambda: _number(_answer("git", "--version"))),
         Component(name="trainer", find=_trainer),

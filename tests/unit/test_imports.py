@@ -15,7 +15,7 @@ import runyard
 SOURCE = Path(runyard.__file__).parent
 
 _GROUND = {"errors", "model"}
-_BASE = _GROUND | {"settings", "machine", "locks", "loop", "home", "log"}
+_BASE = _GROUND | {"settings", "machine", "locks", "loop", "home", "log", "web"}
 _STORAGE = {"store", "blobs", "broker"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "machine": set(),
     "locks": {"machine"},
     "loop": set(),
+    "web": {"errors"},
     "model": {"errors"},
     "settings": _GROUND,
     "log": _GROUND | {"settings"},

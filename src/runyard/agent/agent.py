@@ -18,11 +18,15 @@ from runyard.agent import disks, environment, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
 from runyard.agent.current import Current
 from runyard.agent.disks import ANY_ROOM, Disks, Room
+from runyard.agent.downloads import Downloads
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
+from runyard.agent.fetching import NOTHING, Fetcher
 from runyard.agent.finish import Finisher
 from runyard.agent.identity import Identity, durable_name, of_this_machine
+from runyard.agent.leaving import Leaving
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
+from runyard.agent.permits import Permits
 from runyard.agent.pythons import Pythons, place_of
 from runyard.agent.relay import Piece, Relay
 from runyard.agent.slots import Slots
@@ -68,9 +72,10 @@ class Agent:
         identity: Identity | None = None,
         lent: bool = False,
         room: Room = ANY_ROOM,
+        fetcher: Fetcher = NOTHING,
     ) -> None:
         """`directory` is the agent's own; `root` that of the attempts, where they are on another machine; `identity`
-        says who it is, where its runs do not execute here; `room` what is said of disks. A link that is `lent` is
+        says who it is, where its runs do not execute here; `room` what is said of disks, `fetcher` how files come from the web. A link that is `lent` is
         somebody else's to close."""
         # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
         who = identity or of_this_machine(site if total.elastic else durable_name(directory))
@@ -97,14 +102,17 @@ class Agent:
         limit = cache_limit.parse(said.node_option(who.node, "cache_limit"))
         conda_root = said.node_option(who.node, "conda_root")
         self._upkeep = Upkeep(backend.host, self._errands, store, limit, clock)
+        self._leaving = Leaving(backend.host, self._errands, store, said.node_option(who.node, "keep"), clock)
+        self._permits = Permits(backend, self._book, lambda: self._talk.heard_at, clock)
+        downloads = Downloads(link, directory / "downloads", fetcher, self._errands)
         self._starter = Starter(
             site, backend, self._stager, self._slots, self._pace, self._book, self._fail, waiting,
-            Staging(link, backend.host, self._errands, store, self._upkeep.later, clock),
+            Staging(downloads, backend.host, self._errands, store, self._upkeep.later, clock), downloads,
             Pythons(
                 link, backend.host, self._errands, store,
                 place_of(environ, said.env, conda_root, limit, far=backend.host.copies), clock,
             ),
-            self._disks, clock,
+            self._disks, self._permits, clock,
         )  # fmt: skip
         queue = backend if isinstance(backend, Queueing) else None
         self._tidy = Tidy(queue, site, self._book, waiting, clock)
@@ -169,6 +177,7 @@ class Agent:
         self._talk.speak()
 
     def _stage(self) -> None:
+        self._permits.advance()
         self._stops.press()
         self._starter.stage()
 
@@ -176,6 +185,7 @@ class Agent:
         self._starter.start()
         self._tidy.advance()
         if self._talk.incarnation is not None:  # only then it is known which attempts are ours
+            self._leaving.advance()
             self._upkeep.advance()
 
     def next_due(self) -> float:
@@ -187,7 +197,7 @@ class Agent:
             self._starter.next_due(),
             self._tidy.next_due(),
         )
-        known = (self._finisher.next_due(), self._current.next_due(), self._upkeep.next_due())
+        known = (self._finisher.next_due(), self._current.next_due(), self._leaving.next_due(), self._upkeep.next_due())
         return due if self._talk.incarnation is None else min(due, *known)
 
     def close(self) -> None:
@@ -281,6 +291,9 @@ class Agent:
 
     def _hear(self, response: SyncResponse) -> None:
         for key in response.settled:
+            attempt = self._book.get(key)
+            if attempt is not None:
+                self._leaving.settled(attempt)
             self._drop(key)
             self._tidy.later()
         self._starter.receive(response.claims)

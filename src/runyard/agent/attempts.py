@@ -38,12 +38,14 @@ class Attempt:
     spec: RunSpec | None = None  # parsed when it is staged
     bringing: bool = False  # what it needs is on its way
     bringing_since: float | None = None
+    fetched: dict[str, str] = field(default_factory=dict)  # digests of inputs from the web, by their names
     python: str | None = None  # the prefix of the Python environment that was built or found for it
     prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
     grant: Grant | None = None
     submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
     submits: int = 0
     submitting: bool = False  # the backend has not yet said what became of the last one
+    permitted_from: float = float("-inf")  # by `kernel.uptime`: its permit counts from there, if it has one
 
     # Evidence.
     made_started: bool = False
@@ -68,6 +70,7 @@ class Attempt:
     gone: str | None = None
     outputs: list[dict[str, Any]] | None = None  # None: not collected yet
     collecting: bool = False
+    is_whole: bool = False  # the yard has everything of it
     notes: list[str] = field(default_factory=list)
     outputs_wished: int = 0  # the newest wish to see what it has left so far
     outputs_shown: int = 0  # the newest one that was met
@@ -94,6 +97,11 @@ class Attempt:
         """Somebody ended it from outside: the backend may know who, and why."""
         record = self.record
         return record is not None and (record.get("stop_reason") in FROM_OUTSIDE or _was_killed(record))
+
+    @property
+    def succeeded(self) -> bool:
+        record = self.record or {}
+        return record.get("ending") == "exit" and record.get("exit_code") == 0
 
     @property
     def superseded(self) -> bool:

@@ -38,6 +38,7 @@ class Finisher:
         self._collect(self._uncollected())
         for attempt in self._book.in_phase(Phase.OVER):
             if attempt.outputs is not None and self._is_relayed(attempt):
+                attempt.is_whole = _is_whole(attempt)
                 attempt.report = attempt.end_report(self._node)
                 attempt.phase = Phase.TOLD
 
@@ -118,6 +119,12 @@ class Finisher:
         marks = () if own else (f"{home}/started/runner.json", f"{home}/spec.json")
         named = globs.pattern(attempt.claim.spec.get("outputs", ["**"]))
         return Place(search=Search(directory=directory, pattern=named, newer_than=marks), own=own)
+
+
+def _is_whole(attempt: Attempt) -> bool:
+    """Whether the yard has everything of it. A runner that left no record may wake up, and must find its directory."""
+    is_gone = attempt.record is not None and attempt.record.get("tree_gone") is not False
+    return is_gone and not (relay.missing(attempt) or attempt.notes or attempt.disowned)
 
 
 def _wants_outputs(attempt: Attempt) -> bool:

@@ -9,7 +9,23 @@ from typing import Protocol
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 
 
-class Link(Protocol):
+class Blobs(Protocol):
+    """Where a site's cache gets files from."""
+
+    def missing_blobs(self, digests: Iterable[str]) -> set[str]:
+        """Those of them that the yard does not have."""
+        ...
+
+    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
+        """The bytes of a file that the yard has, from the offset on, piece by piece; raises NotFound."""
+        ...
+
+    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Small files, see `runyard.model.packs`; raises NotFound when the yard lacks one of them."""
+        ...
+
+
+class Link(Blobs, Protocol):
     """Every call blocks until the yard has answered and raises runyard.errors; calls may come from several threads."""
 
     def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
@@ -26,20 +42,8 @@ class Link(Protocol):
         """Bytes of a file that only grows. Returns the size that the yard holds now, which is where to go on."""
         ...
 
-    def missing_blobs(self, digests: Iterable[str]) -> set[str]:
-        """Those of them that the yard does not have."""
-        ...
-
     def put_blob(self, digest: str, path: Path, movable: bool) -> None:
         """Hand over a file. `movable`: nobody will change it any more, so a yard on the same disk may link it."""
-        ...
-
-    def get_blob(self, digest: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes of a file that the yard has, from the offset on, piece by piece; raises NotFound."""
-        ...
-
-    def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Small files, see `runyard.model.packs`; raises NotFound when the yard lacks one of them."""
         ...
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:

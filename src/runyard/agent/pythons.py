@@ -122,7 +122,8 @@ class Pythons:
                 lost[number] = {"failed": error.message}
         self._host.install(package, pythons.files())
         arguments = {
-            "root": f"{site}/envs", "agent": agent, "living": living, "limit": self._place.limit, "asked": questions
+            "program": package, "root": f"{site}/envs", "agent": agent, "living": living,
+            "limit": self._place.limit, "asked": questions,
         }  # fmt: skip
         found = iter(self._host.call(package, "environments.look", arguments) if questions else ())
         return [lost[number] if number in lost else next(found) for number in range(len(asked))]
@@ -163,7 +164,8 @@ class Pythons:
         elif "failed" in answer:
             self._end(asked, _failure(wish, answer["failed"]))
         elif answer["build"] != wish.build and wish.builds == MOST_BUILDS:
-            self._end(asked, _failure(wish, f"what builds it was killed {MOST_BUILDS} times"))
+            said = answer["told"] or "it said nothing"
+            self._end(asked, _failure(wish, f"what builds it died {MOST_BUILDS} times: {said}"))
         else:
             wish.builds += answer["build"] != wish.build
             wish.build = answer["build"]
@@ -176,6 +178,8 @@ class Pythons:
         asked.wish.waiting = [attempt for attempt in asked.wish.waiting if attempt not in asked.attempts]
         if asked.wish.waiting:
             self._due_at = self._clock()
+        else:
+            self._wishes.pop(asked.wish.python, None)
         for attempt in asked.attempts:
             attempt.bringing, attempt.python = False, prefix
             if trouble is None and attempt.told_detail is not None:

@@ -12,6 +12,7 @@ from runyard.agent.agent import Agent
 from runyard.agent.crew import Crew
 from runyard.agent.disks import Room
 from runyard.agent.errands import Errands
+from runyard.agent.fetching import Fetcher
 from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.link import Link
 from runyard.backends import capacity, registry
@@ -29,6 +30,7 @@ _OF_THE_HOST = (
     "cache_limit",
     "conda_root",
     "disk_reserve",
+    "keep",
     "scratch",
     "ssh_config",
 )
@@ -58,7 +60,7 @@ def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands:
     who = of_this_machine(name if total.elastic else durable_name(own), loaded.node, loaded.labels, _limits(loaded))
     return Agent(
         link, serving, own, name, total, errands=errands, described=described, root=root, identity=who,
-        room=_room(described, loaded),
+        room=_room(described, loaded), fetcher=_fetcher(loaded),
     )  # fmt: skip
 
 
@@ -99,7 +101,7 @@ def _build_for_node(
         identity=Identity(
             name=node, node=node, boot_id=facts.boot_id, labels=described.labels_of(node), limits=_limits(loaded)
         ),
-        room=_room(described, loaded, node),
+        room=_room(described, loaded, node), fetcher=_fetcher(loaded),
     )  # fmt: skip
 
 
@@ -112,6 +114,10 @@ def _room(described: SiteSpec, loaded: Settings, node: str = "") -> Room:
     said = described.node_option(node, "disk_reserve") or loaded.disk_reserve
     mine = loaded.scratch if described.kind == MACHINE else ""
     return Room(scratch=described.node_option(node, "scratch") or mine, reserve=disk_reserve.parse(said))
+
+
+def _fetcher(loaded: Settings) -> Fetcher:
+    return Fetcher(secrets=loaded.secrets, limit=loaded.input_limit, ca_file=loaded.ca_file)
 
 
 def _node_directory(name: str, loaded: Settings, node: str) -> Path:

@@ -61,7 +61,7 @@ class Stager:
         place = f"{claim.key.run}/a{claim.key.attempt}"
         job = Job(
             key=claim.key, directory=f"{self._root}/{place}", tag=secrets.token_hex(8), batch=claim.batch,
-            index=claim.position,
+            index=claim.position, permit=claim.permit,
         )  # fmt: skip
         return Attempt(claim=claim, job=job, place=place)
 
@@ -147,6 +147,7 @@ class Stager:
             "time_limit": grant.resources.time,
             "memory_limit": grant.resources.memory,
             "stop": spec.stop.to_json(),
+            "permit": {"seconds": attempt.job.permit} if attempt.job.permit is not None else None,
             "split_output": spec.split_output,
             **_files(spec, attempt),
             "cpus": grant.resources.cpus,

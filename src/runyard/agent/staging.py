@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from runyard import errors
 from runyard.agent.attempts import Attempt, Book
 from runyard.agent.errands import Errands
-from runyard.agent.link import Link
+from runyard.agent.link import Blobs
 from runyard.agent.stage import FULL_DISK, StagingFailed
 from runyard.agent.transfer import Transfer, Troubles
 from runyard.backends.base import Presence, Sighting
@@ -72,7 +72,7 @@ class Load:
 
 class Staging:
     def __init__(
-        self, link: Link, host: Host, errands: Errands, store: Store, changed: Callable[[], None],
+        self, link: Blobs, host: Host, errands: Errands, store: Store, changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         """`changed` is called when something was added to the cache."""
@@ -178,7 +178,7 @@ def plan_of(attempt: Attempt) -> Plan:
         directory=attempt.job.directory,
         code=spec.code.tree if spec.code is not None else None,
         data=tuple(Folder(to=item.to, tree=item.tree, path=item.path) for item in spec.data),
-        inputs=tuple((item.digest, item.to) for item in spec.inputs),
+        inputs=tuple((item.digest or attempt.fetched[item.to], item.to) for item in spec.inputs),
     )
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from runyard.agent.attempts import Attempt, Book, Phase
 from runyard.agent.disks import Disks
+from runyard.agent.downloads import Downloads
 from runyard.agent.errands import Errands
 from runyard.agent.pace import Pace
+from runyard.agent.permits import Permits
 from runyard.agent.pythons import Pythons
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
@@ -32,12 +34,13 @@ log = logging.getLogger(__name__)
 Fail = Callable[[Attempt, str, str], None]  # the ending and its message
 
 
-def batch_of(claim: Claim, jobs: Iterable[Job], owner: str) -> Batch:
+def batch_of(claim: Claim, jobs: Iterable[Job], owner: str, heard_at: float) -> Batch:
     """What the yard put into one batch is the same in all of its claims."""
     spec = claim.spec
     return Batch(
         name=claim.batch, resources=claim.resources, jobs=tuple(jobs), options=spec.get("options", {}),
         choice=NodeChoice.from_json(spec), avoid=claim.avoid, warning=warning_of(spec, claim.resources), owner=owner,
+        heard_at=heard_at,
     )  # fmt: skip
 
 
@@ -53,11 +56,12 @@ def warning_of(spec: Mapping[str, Any], resources: Resources) -> int | None:
 class Starter:
     def __init__(
         self, site: str, backend: Backend, stager: Stager, slots: Slots, pace: Pace, book: Book, fail: Fail,
-        errands: Errands, staging: Staging, pythons: Pythons, disks: Disks, clock: Callable[[], float],
+        errands: Errands, staging: Staging, downloads: Downloads, pythons: Pythons, disks: Disks, permits: Permits,
+        clock: Callable[[], float],
     ) -> None:  # fmt: skip
-        self._disks = disks
+        self._disks, self._permits = disks, permits
         self._site, self._backend, self._stager, self._slots, self._pace = site, backend, stager, slots, pace
-        self._staging, self._pythons = staging, pythons
+        self._downloads, self._staging, self._pythons = downloads, staging, pythons
         self._book, self._fail, self._errands, self._clock = book, fail, errands, clock
         self._pause_until = float("-inf")
 
@@ -71,6 +75,7 @@ class Starter:
 
     def stage(self) -> None:
         """Everything that takes time happens here, before any slot is held."""
+        self._downloads.tell()
         self._staging.tell()
         self._pythons.advance()
         if self._clock() < self._pause_until:
@@ -87,10 +92,19 @@ class Starter:
         except Unreachable as error:
             self._wait(error)
             return
-        self._staging.bring(understood, self._staged)
+        here = [attempt for attempt in understood if not self._downloads.bring(attempt, self._fetched)]
+        self._staging.bring(here, self._staged)
+
+    def _fetched(self, attempt: Attempt, trouble: Trouble | None) -> None:
+        if trouble is None and attempt.phase is Phase.RECEIVED:
+            self._staging.bring([attempt], self._staged)
+        else:
+            self._staged(attempt, trouble)
 
     def _staged(self, attempt: Attempt, trouble: Trouble | None) -> None:
         """Its environment comes last: what it needs else may be told to be missing before anything is built."""
+        if trouble is None or isinstance(trouble, StagingFailed):
+            self._downloads.release(attempt)
         if trouble is None and attempt.phase is Phase.RECEIVED:
             self._pythons.bring(attempt, self._brought)
         else:
@@ -156,14 +170,15 @@ class Starter:
 
     def submit(self, attempts: Sequence[Attempt]) -> None:
         """Hand them over, batch by batch. It may be repeated: an attempt makes `started` only once."""
-        now = self._clock()
+        now, heard_at = self._clock(), self._permits.heard_at()
         for attempt in attempts:
             attempt.phase, attempt.submitted_at, attempt.look_at = Phase.STARTED, now, now + FIRST_LOOK_S
+            attempt.permitted_from = heard_at
             attempt.submits += 1
         for _, group in groupby(attempts, key=lambda attempt: attempt.claim.batch):
             members = {attempt.key: attempt for attempt in group}
             claim, jobs = next(iter(members.values())).claim, [attempt.job for attempt in members.values()]
-            self._hand_over(batch_of(claim, jobs, self._site), members)
+            self._hand_over(batch_of(claim, jobs, self._site, heard_at), members)
 
     def _hand_over(self, batch: Batch, members: Mapping[AttemptKey, Attempt]) -> None:
         for attempt in members.values():
@@ -209,7 +224,7 @@ class Starter:
 
     def _take_slots(self) -> list[Attempt]:
         starting = []
-        for attempt in self._book.in_phase(Phase.READY):
+        for attempt in filter(self._permits.may_start, self._book.in_phase(Phase.READY)):
             attempt.grant = self._slots.take(attempt.key, attempt.claim.resources, attempt.prefer_gpus)
             if attempt.grant is None:
                 break

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from runyard import errors
-from runyard.agent.link import Link
+from runyard.agent.link import Blobs
 from runyard.hosts.base import Parcel, Wanted
 from runyard.model import packs, units
 
@@ -26,7 +26,7 @@ class Progress:
 
 
 class Supply:
-    def __init__(self, link: Link, progress: Progress) -> None:
+    def __init__(self, link: Blobs, progress: Progress) -> None:
         self._link, self._progress = link, progress
         self.lost: set[str] = set()  # what the yard turned out not to have
 

@@ -16,6 +16,7 @@ from runyard.agent.slots import Slots
 from runyard.backends.base import Distant, Queueing
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
+from runyard.runner import kernel
 
 LANE = "sync"
 RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
@@ -57,6 +58,7 @@ class Talk:
         self._more = False  # runs wait that would fit
         self._in_flight = False
         self._spoke_at = self._answered_at = float("-inf")
+        self.heard_at = self._said_at = float("-inf")  # by `kernel.uptime`: when we said what the yard last answered
         self._not_before = float("-inf")
         self._pause = FIRST_PAUSE_S
         self._no_claims_until = float("-inf")
@@ -85,7 +87,7 @@ class Talk:
         if self._in_flight or self.stale or self._clock() < self.due_at():
             return
         self._in_flight = True
-        self._spoke_at = self._clock()
+        self._spoke_at, self._said_at = self._clock(), kernel.uptime()
         if self.incarnation is None:
             self._errands.send(LANE, lambda: self._link.hello(self._hello), self._greeted)
         else:
@@ -171,6 +173,8 @@ class Talk:
                 self._failed(error)
                 return
             self._told_away = bool(away)
+            if not away:  # else it is our node's silence that counts
+                self.heard_at = self._said_at
             for attempt in unreported:
                 attempt.told_running = True
             for attempt, detail in zip(pending, details, strict=True):
@@ -209,6 +213,7 @@ class Talk:
             self._failed(error or errors.YardUnreachable())
             return
         self.incarnation, claims = answer
+        self.heard_at = self._said_at
         log.info("agent %s of site %s: incarnation %d", self._hello.agent, self._hello.site, self.incarnation)
         self._heard()
         self._news = True  # a hello brings what was ours; only a sync brings stop orders and new work

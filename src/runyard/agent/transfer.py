@@ -6,7 +6,7 @@ import errno
 from collections.abc import Sequence
 
 from runyard import errors
-from runyard.agent.link import Link
+from runyard.agent.link import Blobs
 from runyard.agent.stage import FULL_DISK, StagingFailed
 from runyard.agent.supply import Progress, Supply
 from runyard.hosts.base import Built, Cache, Host, Plan, Unreachable
@@ -20,7 +20,7 @@ class Transfer:
     """Away from the agent's loop. It may be broken off anywhere: what is in the cache then is not brought again."""
 
     def __init__(
-        self, link: Link, host: Host, cache: Cache, plans: Sequence[Plan], runs: str, living: Sequence[str]
+        self, link: Blobs, host: Host, cache: Cache, plans: Sequence[Plan], runs: str, living: Sequence[str]
     ) -> None:
         self._link, self._host, self._cache, self._runs, self._living = link, host, cache, runs, living
         self.lane, self.sources = cache.lane, {source for plan in plans for source in plan.sources}

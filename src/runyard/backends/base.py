@@ -26,6 +26,7 @@ class Job:
     tag: str  # in the environment of every process of it; empty when unknown
     batch: str
     index: int
+    permit: float | None = None  # seconds: it ends by itself so long after the yard last heard of its agent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +41,7 @@ class Batch:
     avoid: tuple[str, ...] = ()  # nodes that failed an earlier attempt, by the names that sightings gave
     warning: int | None = None  # seconds before its time limit at which a scheduler is asked to warn it as well
     owner: str = ""  # the site that has it, by the name that its yard gave it
+    heard_at: float = float("-inf")  # when permits begin: see `Permitting`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +149,15 @@ class Queueing(abc.ABC):
     def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
         """Remove what is noted of this owner's batches, except for those in `kept`; `like` is the name of any batch of
         the same yard. What the queue still has stays. False: there is something left to clear."""
+
+
+class Permitting(abc.ABC):
+    """The optional power to have runs end by themselves when nobody speaks for them any more: see `Job.permit`."""
+
+    @abc.abstractmethod
+    def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
+        """Each of these jobs has a permit, which counts from `heard_at` on, by `kernel.uptime` of this machine. A permit
+        that ran out stays so. False: nobody could be told."""
 
 
 class Distant(abc.ABC):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import errors, machine, runner
-from runyard.backends.base import Backend, Batch, Job, Notifier, Presence, Refusal, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Job, Notifier, Permitting, Presence, Refusal, Sighting, Stop
 from runyard.backends.zygote import ZygoteLine, clean_environment
 from runyard.hosts import local
 from runyard.hosts.base import Host
@@ -22,7 +22,7 @@ from runyard.runner.attendant import Attendant
 log = logging.getLogger(__name__)
 
 
-class LocalBackend(Backend, Notifier):
+class LocalBackend(Backend, Notifier, Permitting):
     def __init__(self, directory: Path, python: str = "", *, zygote: bool = True) -> None:
         """`zygote`: whether a process that makes starts fast may stay behind when this one ends."""
         self.host = LocalHost()
@@ -51,6 +51,7 @@ class LocalBackend(Backend, Notifier):
     # --- the four verbs -----------------------------------------------------------------------------------------
 
     def submit(self, batch: Batch) -> list[Refusal]:
+        self.renew([job for job in batch.jobs if job.permit is not None], batch.heard_at)
         found = (self._start(job) for job in batch.jobs)
         return [refusal for refusal in found if refusal is not None]
 
@@ -65,6 +66,11 @@ class LocalBackend(Backend, Notifier):
         sighting = self._sight(job)
         runs = f"its runner is process {sighting.native_id}" if sighting.native_id else ""
         return sighting.text or runs or f"it is {sighting.presence} on {machine.node_name()}"
+
+    def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
+        for job in jobs:
+            self._attendant.renew(os.fsencode(job.directory), heard_at + (job.permit or 0))
+        return True
 
     def close(self) -> None:
         self._zygote.close()

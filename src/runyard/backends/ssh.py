@@ -11,25 +11,39 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from runyard import errors, runner
 from runyard.backends import ssh_check
-from runyard.backends.base import Backend, Batch, Check, Distant, Job, Presence, Refusal, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Check, Distant, Job, Permitting, Presence, Refusal, Sighting, Stop
 from runyard.backends.ssh_check import Facts
 from runyard.hosts.base import Host, Unreachable
 from runyard.hosts.ssh import SshHost
 from runyard.model import fields
 from runyard.model.wire import AttemptKey
+from runyard.runner import kernel
 
 log = logging.getLogger(__name__)
 
 
-class SshBackend(Backend, Distant):
+class Moment(NamedTuple):
+    """What the node's clock said, and what ours said when we had heard it: by now the node's says at least as much."""
+
+    boot_id: str
+    there: float
+    here: float
+
+    def there_at(self, here: float) -> float:
+        """What the node's clock says by the time that ours says `here`, or more."""
+        return self.there + here - self.here
+
+
+class SshBackend(Backend, Distant, Permitting):
     def __init__(self, host: SshHost, directory: str, node: str) -> None:
         self.host: SshHost = host
         self._directory, self._node = directory, node
         self._package = f"{directory}/runner-{runner.digest()}"
+        self._moment: Moment | None = None
 
     @classmethod
     def build(cls, directory: Path, options: Mapping[str, Any], host: Host | None = None) -> SshBackend:
@@ -45,8 +59,11 @@ class SshBackend(Backend, Distant):
 
     def submit(self, batch: Batch) -> list[Refusal]:
         """Without an answer nobody knows whether they began: the next look tells."""
+        permitted = [job for job in batch.jobs if job.permit is not None]
         try:
-            problems = self._call("start", directories=[job.directory for job in batch.jobs])
+            self._moment = self._tell() if permitted else self._moment  # it may have been restarted since
+            words = self._words(permitted, batch.heard_at)
+            problems = self._call("start", directories=[job.directory for job in batch.jobs], **words)
         except Unreachable as error:
             log.warning("nobody knows yet whether runs began on %s: %s", self._node, error)
             return []
@@ -82,8 +99,28 @@ class SshBackend(Backend, Distant):
         runs = f"its runner is process {seen.native_id} on {self._node}" if seen.native_id else ""
         return seen.text or runs or f"it is {seen.presence} on {self._node}"
 
+    def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
+        try:
+            known = self._moment = self._moment or self._tell()
+            self._moment = self._tell(**self._words(jobs, heard_at))
+        except OSError as error:
+            log.warning("permits of runs on %s are not renewed: %s", self._node, error)
+            return False
+        return self._moment.boot_id == known.boot_id
+
     def close(self) -> None:
         self.host.close()
+
+    def _words(self, jobs: Sequence[Job], heard_at: float) -> dict[str, Any]:
+        """Permits that end at moments of the node's own clock: one that was long on its way is not longer for it."""
+        if self._moment is None:
+            return {}
+        ends = [(job.directory, self._moment.there_at(heard_at + (job.permit or 0))) for job in jobs]
+        return {"boot_id": self._moment.boot_id, "permits": ends}
+
+    def _tell(self, boot_id: str = "", permits: Sequence[tuple[str, float]] = ()) -> Moment:
+        told = self._call("renew", boot_id=boot_id, permits=permits)
+        return Moment(told["boot_id"], told["uptime"], kernel.uptime())
 
     # --- the node -----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from runyard import errors
+from runyard.blobs import batch
 from runyard.blobs.base import CHUNK, BlobStore, check_contents, no_blob, relayed_name
 from runyard.blobs.writer import BlobWriter, check_found, prepare_incoming
 from runyard.model.digest import check_digest
@@ -81,9 +82,11 @@ class DirectoryBlobs:
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
         check_contents(contents)
-        for digest, data in contents.items():
-            if not self.has(digest):
-                self.put(digest, [data])
+        new = {digest: data for digest, data in contents.items() if not self.has(digest)}
+        with batch.drafts(self._incoming, new) as drafts:
+            for digest, path in drafts.items():
+                self._name(path, digest)
+            self._settle(drafts)
 
     def add(self, chunks: Iterable[bytes]) -> str:
         return self.writer().write_all(chunks)
@@ -140,6 +143,13 @@ class DirectoryBlobs:
         return self._incoming / check_digest(digest).removeprefix("sha256:")
 
     def _keep(self, path: Path, digest: str) -> None:
+        self._name(path, digest)
+        self._settle([digest])
+
+    def _settle(self, digests: Iterable[str]) -> None:
+        batch.sync_directories([self._root, *(self.path(digest).parent for digest in digests)])
+
+    def _name(self, path: Path, digest: str) -> None:
         """Never in the place of the same file: somebody may be reading that."""
         target = self.path(digest)
         target.parent.mkdir(exist_ok=True, mode=0o700)

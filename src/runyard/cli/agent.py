@@ -47,6 +47,12 @@ STAND_BY_S = 5.0  # between two tries of an agent that waits for its turn
     metavar="U",
     help="Take only runs of this person. Repeatable.  [RUNYARD_ONLY_USERS]",
 )
+@click.option(
+    "--spool",
+    multiple=True,
+    metavar="DIR",
+    help="Look into this drop box, in which people without a token hand in runs. Repeatable.  [RUNYARD_SPOOL]",
+)
 @output.json_option
 def command(
     site: str, directory: str | None, url: str | None, token: str | None, as_json: bool, **of_node: Any
@@ -77,7 +83,7 @@ def _serve(
 ) -> None:
     from runyard.agent import sites
     from runyard.agent.http import HttpLink
-    from runyard.cli import away, brokering, node_relay
+    from runyard.cli import away, brokering, node_relay, spools
 
     output.log_to_stderr(loaded.log_level)
     link = HttpLink(target.url, target.token, target.ca_file)
@@ -89,7 +95,7 @@ def _serve(
         agent = sites.build(brokering.with_tickets(link, site, loaded), site, described, loaded)
         said = f"agent {agent.name} serves {site} of {target.url}; Ctrl-C stops it"
         writer.write({"agent": agent.name, "site": site, "url": target.url}, lambda console: output.remark(said))
-        with contextlib.closing(agent):
+        with contextlib.closing(agent), spools.of_agent(site, described, loaded, target, stop):
             agent.run_forever(stop)
     if agent.stale:
         raise errors.Stale(f"another agent has taken over the site {site!r}", "a cluster needs one: stop one of them")

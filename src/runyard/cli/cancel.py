@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runyard.cli import changes, endings, failures, output, selection
+from runyard.cli import changes, endings, failures, output, selection, via
 from runyard.client import Client, Run
 from runyard.model.spec import Stop
 
@@ -15,14 +15,18 @@ from runyard.model.spec import Stop
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @selection.filter_options
 @click.option("--no-wait", is_flag=True, help="Return as soon as the wish is recorded.")
+@via.option
 @output.quiet_option
 @output.json_option
-def command(runs: tuple[str, ...], no_wait: bool, quiet: bool, as_json: bool, **given: Any) -> int:
+def command(runs: tuple[str, ...], no_wait: bool, via_box: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Stop runs, and wait until nothing of them is left.
 
     RUN is a number, a range such as 3-9, or last. With --state, --project, --tag, … it means the runs that match and
     have not ended.
     """
+    if via_box:
+        via.refuse(given)
+        return via.cancel(via_box, runs, output.writer(as_json, quiet))
     client = Client(start=False)
     found = selection.select(client, runs, given, states=selection.ACTIVE)
     alive = [run.id for run in found if not run.final]

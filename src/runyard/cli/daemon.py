@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from runyard import errors, home
-from runyard.cli import brokering, output, outside
+from runyard.cli import brokering, output, outside, spools
 from runyard.cli.serving import THIS_MACHINE, Agents
 from runyard.hosts import local
 from runyard.server import address
@@ -58,7 +58,7 @@ def _others(yard: Yard, passing: bool) -> Iterator[list[outside.Part]]:
         brokering.offices(yard, connections) as offices,
         outside.parts(yard, connections) as parts,
     ):
-        yield [*offices, *parts]
+        yield [*offices, *parts, *spools.of_yard(yard)]
 
 
 def _stop_at_end_of_input(stop: threading.Event) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from runyard.cli import output, selection
+from runyard.cli import output, selection, via
 from runyard.client import Client, Output, Run
 from runyard.model import globs, units
 
@@ -16,10 +16,16 @@ from runyard.model import globs, units
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-o", "--output", "directory", metavar="DIR", help="Where to put them (default: run-ID).")
 @click.option("--glob", "patterns", metavar="GLOB", multiple=True, help="Only these, such as '*.csv' or 'models/**'.")
+@via.option
 @output.quiet_option
 @output.json_option
 def command(
-    runs: tuple[str, ...], directory: str | None, patterns: tuple[str, ...], quiet: bool, as_json: bool
+    runs: tuple[str, ...],
+    directory: str | None,
+    patterns: tuple[str, ...],
+    via_box: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Bring a run's outputs here.
 
@@ -27,6 +33,10 @@ def command(
     as they are now. Files that are there already are not brought again, and a transfer that was cut goes on where it
     ended; several runs get a directory each.
     """
+    if via_box:
+        via.refuse({"glob": patterns})
+        via.fetch(via_box, runs, directory, output.writer(as_json, quiet))
+        return
     client = Client(start=False)
     wanted = globs.pattern(globs.parse(patterns or ("**",), "--glob"))
     found = selection.select(client, runs or ("last",))

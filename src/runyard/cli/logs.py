@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runyard.cli import endings, failures, output, selection
+from runyard.cli import endings, failures, output, selection, via
 from runyard.client import Client
 from runyard.client.logs import Log
 
@@ -16,14 +16,24 @@ from runyard.client.logs import Log
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of this attempt only.")
 @click.option("--stdout", "file", flag_value="stdout", help="Standard output only, of a run with --split-output.")
 @click.option("--stderr", "file", flag_value="stderr", help="Standard error only, of a run with --split-output.")
+@via.option
 @output.json_option
 def command(
-    run: str | None, follow: bool, tail: int | None, attempt: int | None, file: str | None, as_json: bool
+    run: str | None,
+    follow: bool,
+    tail: int | None,
+    attempt: int | None,
+    file: str | None,
+    via_box: str | None,
+    as_json: bool,
 ) -> int:
     """Print a run's log, or follow it live.
 
     RUN is a number or last (which is meant when none is named). The bytes come out as the run wrote them.
     """
+    if via_box:
+        via.refuse({"tail": tail, "attempt": attempt, file or "file": file, "json": as_json})
+        return via.logs(via_box, run, follow=follow)
     client = Client(start=False)
     found = selection.one(client, [run] if run else [])
     log = Log(client=client, run=found.id, attempt=attempt, file=file or "log")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runyard.cli import output, selection
+from runyard.cli import output, selection, via
 from runyard.client import Client
 
 LIMIT = 50
@@ -19,10 +19,15 @@ LIMIT = 50
     "-n", "--limit", type=click.IntRange(1), metavar="N", default=LIMIT, show_default=True, help="How many to show."
 )
 @click.option("--before", type=int, metavar="ID", help="Older than this run: the next page.")
+@via.option
 @output.quiet_option
 @output.json_option
-def command(limit: int, before: int | None, quiet: bool, as_json: bool, **given: Any) -> None:
+def command(limit: int, before: int | None, via_box: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
     """List runs, newest first."""
+    if via_box:
+        via.refuse({"before": before, **given})
+        via.ls(via_box, output.writer(as_json, quiet))
+        return
     filters = selection.query(given)
     found = Client(start=False).runs(limit=limit + 1, before=before, **filters)
     runs, more = found[:limit], len(found) > limit

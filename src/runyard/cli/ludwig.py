@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from runyard import errors
+from runyard.cli import output
+from runyard.client import Client as Yard
 
 
 @click.command("ludwig")
@@ -26,28 +28,36 @@ from runyard import errors
 @click.option("-mnt", "--ludwig-data", "--ludwig_data", "share", type=click.Path(path_type=Path), metavar="DIR",
               help="The shared drive, where it is not at its usual place.")  # fmt: skip
 @click.option("-n", "--no-upload", "test", is_flag=True, help="Say what would be started, and start nothing.")
+@output.json_option
 def command(
     src: str | None, reps: int, minimal: bool, first_only: bool, workers: tuple[str, ...], local: bool,
-    site: str | None, extra: tuple[Path, ...], share: Path | None, test: bool,
+    site: str | None, extra: tuple[Path, ...], share: Path | None, test: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Submit what is missing of the jobs of the Ludwig project in this folder.
+    """Submit what is missing of a Ludwig project's jobs.
 
-    Its package has params.py with param2requests and param2default, and job.py with main(param2val).
+    It is the project in the current folder. Its package has params.py with param2requests and param2default, and job.py
+    with main(param2val).
     """
-    from runyard.bridges.ludwig import Client, gen_all_param2vals
+    from runyard.bridges.ludwig import Client
 
-    source = src or Path.cwd().name.lower()
-    params = _params(source)
+    source, here = src or Path.cwd().name.lower(), Path.cwd().name
+    configurations = _configurations(_params(source), minimal)
+    say = output.remark if as_json else click.echo
+    client = Client(here, share=share, site="local" if local else site, yard=Yard(notify=output.remark), say=say)
+    runs = client.submit(
+        src_ps=[source], param2val_list=configurations[:1] if first_only else configurations, data_ps=extra, reps=reps,
+        test=test, worker=workers, run_f_name=None, anew=minimal,
+    )  # fmt: skip
+    output.writer(as_json).write({"ids": [run.id for run in runs]}, lambda console: None)
+
+
+def _configurations(params: Any, minimal: bool) -> list[dict[str, Any]]:
+    from runyard.bridges.ludwig import gen_all_param2vals
+
     default = _named(params, "param2default")
     if minimal:
-        configurations = [{**default, **_named(params, "param2debug")}]
-    else:
-        configurations = gen_all_param2vals(_named(params, "param2requests"), default)
-    client = Client(Path.cwd().name, default, share=share, site="local" if local else site)
-    client.submit(
-        [source], configurations[:1] if first_only else configurations, list(extra), reps, test,
-        list(workers) or None, None, anew=minimal,
-    )  # fmt: skip
+        return [{**default, **_named(params, "param2debug")}]
+    return gen_all_param2vals(_named(params, "param2requests"), default)
 
 
 def _params(source: str) -> Any:

@@ -105,3 +105,18 @@ def _unquoted(text: str) -> str:
     if match["quote"] == "'":
         return match["inside"]
     return _ESCAPE.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], match["inside"])
+
+
+def input_file(text: str) -> dict[str, str]:
+    """`URL`, `URL=name`, and either with `,secret=S` after it.
+
+    An address may have '=' in it itself. The last one begins a name when no '/' follows; in a query, which is full of
+    them, only when it is the second of its parameter: `…?id=5` has no name, and `…?id=5=data.csv` has one.
+    """
+    address, comma, secret = text.rpartition(",secret=")
+    found = {"url": address, "secret": secret} if comma else {"url": text}
+    url, equals, name = found["url"].rpartition("=")
+    parameter = url.rpartition("?")[2].rpartition("&")[2]
+    if equals and name and not set(name) & set("/?&#") and ("?" not in url or "=" in parameter):
+        found |= {"url": url, "to": name}
+    return found

@@ -12,7 +12,7 @@ from runyard.cli import pairs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 RESOURCES = ("nodes", "cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
-PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "idempotency_key")
+PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "keep", "idempotency_key")
 
 OPTIONS = (
     click.option("--cpus", type=int, metavar="N", help="CPU cores (default 1); thread variables follow them."),
@@ -34,6 +34,8 @@ OPTIONS = (
     click.option("--no-code", is_flag=True, help="Bring no code along; run in this very folder."),
     click.option("--data", multiple=True, metavar="[NAME=]DIR",
                  help="Send a folder along, or name one that is there already: /path/at/the/site. Repeatable."),
+    click.option("--input", "inputs", multiple=True, metavar="URL[=NAME][,secret=S]",
+                 help="Have a file fetched into $RUNYARD_INPUTS, with a secret that the site has. Repeatable."),
     click.option("--python-env", metavar="WHICH",
                  help="record (default) what I have, sync it to the site, none, conda:NAME or conda:/path there, or "
                       "build a requirements.txt or environment.yml there."),
@@ -50,6 +52,8 @@ OPTIONS = (
     click.option("--seed", type=int, metavar="N", help="Its random seed, as RUNYARD_SEED."),
     click.option("--output", "outputs", multiple=True, metavar="GLOB",
                  help="Which files of OUTPUT_DIR to keep (default: all). Repeatable."),
+    click.option("--keep", metavar="WHAT[:TIME]",
+                 help="What stays at the site afterwards: none, unsaved (default), outputs, failed:3d, all:7d."),
     click.option("--split-output", is_flag=True, default=None, help="Keep stdout and stderr apart as well."),
     click.option("--stop-signal", metavar="SIG", help="What asks it to stop (default TERM)."),
     click.option("--grace", metavar="DURATION", help="How long it gets before it is killed (default 10s)."),
@@ -76,6 +80,8 @@ def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequenc
     if given["no_code"]:
         whole["code"] = _no_code(given)
     whole.update({name: pairs.listed(given[name]) for name in ("node", "exclude", "labels") if given[name]})
+    if given["inputs"]:
+        whole["inputs"] = [*(whole.get("inputs") or ()), *map(pairs.input_file, given["inputs"])]
     whole.update({name: True for name in ("split_output", "checkpoint") if given[name]})
     if given["options"]:
         whole["options"] = {**whole.get("options", {}), **pairs.options(given["options"])}

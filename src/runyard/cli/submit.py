@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, failures, output, plans, spec_file, words
+from runyard.cli import endings, failures, output, plans, spec_file, via, words
 from runyard.cli.spec_options import override, spec_options
 from runyard.client import Client, Run, belongings
 from runyard.model import selectors
@@ -21,12 +21,13 @@ from runyard.model import selectors
 @click.option("--follow", is_flag=True, help="Print the log as it comes; exit as the run does.")
 @click.option("--wait", is_flag=True, help="Return when it has ended; exit as the run does.")
 @click.option("--dry-run", is_flag=True, help="Show what would run and where; store nothing.")
+@via.option
 @output.quiet_option
 @output.json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def command(
-    file: str | None, follow: bool, wait: bool, dry_run: bool, quiet: bool, as_json: bool, command: tuple[str, ...],
-    **given: Any,
+    file: str | None, follow: bool, wait: bool, dry_run: bool, via_box: str | None, quiet: bool, as_json: bool,
+    command: tuple[str, ...], **given: Any,
 ) -> int:  # fmt: skip
     """Hand in a run, or many from a file.
 
@@ -37,13 +38,18 @@ def command(
       runyard submit --cpus 2 --memory 4G --time 2h -p lr=0.1 -- python train.py --lr {lr}
       runyard submit --data corpora --data /scratch/mnist -- python train.py
       runyard submit -f runs.yaml --project digits
+      runyard submit --via sftp://node/incoming -- python train.py
     """
     client = Client(notify=output.remark)
     writer = output.writer(as_json, quiet)
+    if via_box:
+        via.refuse({"follow": follow, "wait": wait, "dry_run": dry_run, "after": given["after"]})
     given["after"] = _parents(client, given["after"])
     found, several = _load(file) if file else ([{}], False)
     specs = [override(spec, given, command) for spec in found]
     _check(specs, several, follow, file)
+    if via_box:
+        return via.submit(via_box, specs, writer, quiet=quiet or as_json)
     if dry_run:
         return _plan(client, specs, several, writer)
     progress = functools.partial(output.progress, quiet=quiet or as_json)

@@ -20,7 +20,6 @@ from runyard import errors
 from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
 from runyard.client.transport import NotConnected, Stream, Transport
-from runyard.settings import find_cache
 
 if TYPE_CHECKING:
     from runyard.client.snapshot import Progress
@@ -239,14 +238,9 @@ class Client:
         return complete
 
     def _staging(self, progress: Progress | None = None) -> Staging:
-        from runyard.client import python_env
-        from runyard.client.snapshot import Camera, Limits, unseen
-        from runyard.client.staging import Staging
+        from runyard.client import staging
 
-        given, cache = self._finder.settings, find_cache()
-        limits = Limits(code=given.code_limit, code_files=given.code_files, data=given.data_limit)
-        camera = Camera(limits=limits, cache=cache / "snapshots", progress=progress or unseen)
-        return Staging(camera, lambda: python_env.record(cache / "pythons"))
+        return staging.build(self._finder.settings, progress)
 
     def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
         numbers = list(ids)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runyard.client import upload
+from runyard.client import python_env, upload
 from runyard.client.belongings import CodeHere, DataHere, Spec
 from runyard.client.python_env import Recording, wishes
-from runyard.client.snapshot import Camera, Snapshot, take_code, take_data
+from runyard.client.snapshot import Camera, Limits, Progress, Snapshot, take_code, take_data, unseen
 from runyard.client.snapshot.limits import biggest
+from runyard.settings import Settings, find_cache
 
 if TYPE_CHECKING:
     from runyard.client.client import Client
@@ -36,7 +37,7 @@ class Staging:
     def send(self, client: Client, known: set[str]) -> None:
         """`known`: digests of small files that the yard was sent before."""
         texts = {digest: data for digest, data in self._texts.items() if digest not in known}
-        upload.send(client, self._snapshots(), self._camera.progress, texts)
+        upload.send(client, self.snapshots(), self._camera.progress, texts)
         known.update(texts)
 
     def describe(self) -> list[dict[str, Any]]:
@@ -48,10 +49,14 @@ class Staging:
                 "size": snapshot.tree.size,
                 "biggest": [list(item) for item in biggest((file.path, file.size) for file in snapshot.tree.files)],
             }
-            for snapshot in self._snapshots()
+            for snapshot in self.snapshots()
         ]
 
-    def _snapshots(self) -> list[Snapshot]:
+    def texts(self) -> dict[str, bytes]:
+        """Small files that are in no folder, by digest."""
+        return dict(self._texts)
+
+    def snapshots(self) -> list[Snapshot]:
         return [*self._code.values(), *self._data.values()]
 
     def _complete(self, spec: Spec) -> dict[str, Any]:
@@ -91,3 +96,10 @@ class Staging:
         if item.folder not in self._data:
             self._data[item.folder] = take_data(item.folder, self._camera)
         return {"tree": self._data[item.folder].tree.digest, "to": item.to}
+
+
+def build(settings: Settings, progress: Progress | None = None) -> Staging:
+    cache = find_cache()
+    limits = Limits(code=settings.code_limit, code_files=settings.code_files, data=settings.data_limit)
+    camera = Camera(limits=limits, cache=cache / "snapshots", progress=progress or unseen)
+    return Staging(camera, lambda: python_env.record(cache / "pythons"))

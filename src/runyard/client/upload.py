@@ -36,13 +36,16 @@ def send(
     """Everything that these consist of, and further texts. A tree goes last: one that the yard has is whole."""
     uploader = _Uploader(client, progress)
     texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()} | dict(further or {})
-    wanted = set(uploader.missing(list(texts)))
+    bases = {_digest(snapshot.before): snapshot.before for snapshot in snapshots if snapshot.before}
+    wanted = set(uploader.missing(list({**texts, **bases})))
     sources, sizes = {}, {}
     for snapshot in snapshots:
         if snapshot.tree.digest in wanted:
             sources.update(snapshot.sources())
             sizes.update(snapshot.tree.digests())
-    uploader.files({digest: (sources[digest], sizes[digest]) for digest in uploader.missing(list(sizes))})
+    had = {digest: base for digest, base in bases.items() if digest not in wanted}
+    asked = [digest for digest in sizes if digest not in _named_in(had.values())]
+    uploader.files({digest: (sources[digest], sizes[digest]) for digest in uploader.missing(asked)})
     uploader.texts({digest: data for digest, data in texts.items() if digest in wanted})
 
 

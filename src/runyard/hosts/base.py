@@ -17,6 +17,9 @@ SCAN_BYTES = 16 << 20  # most bytes that one scan brings altogether
 MOST_FILES = 50_000  # of one search
 
 
+Leaving = Mapping[str, tuple[str, int | None]]  # attempts, each with what stays (model.keep) and for how many seconds
+
+
 class Unreachable(ConnectionError):
     """The host does not answer. Nothing is said about its files; what was asked may have been done or not."""
 
@@ -194,6 +197,11 @@ class Host(Protocol):
         """Remove from the cache what was used least recently, until it has no more than `limit` bytes; never what an
         attempt needs. `living` names all attempts that this agent has: what was made for others of its own, below the
         directory `runs`, is removed as well. Returns how many bytes are left."""
+        ...
+
+    def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
+        """Remove the directories of these attempts below `runs`, but for what stays, and of others what had stayed long
+        enough. An attempt that still writes is tried again another time."""
         ...
 
     def fetch(self, path: str) -> bytes:

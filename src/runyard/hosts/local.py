@@ -17,6 +17,7 @@ from runyard.hosts.base import (
     Cache,
     Host,
     Known,
+    Leaving,
     Listing,
     Output,
     Parcel,
@@ -28,6 +29,7 @@ from runyard.hosts.base import (
 )
 from runyard.hosts.far import building, commands, outputs, packages, scanning, upkeep
 from runyard.hosts.far import files as far_files
+from runyard.hosts.far import leaving as far_leaving
 from runyard.hosts.far.stock import Stock
 
 SCHEDULERS = {"slurm": ["sinfo", "--noheader"], "gridengine": ["qhost"]}
@@ -63,6 +65,10 @@ class LocalHost:
     def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
         alive = None if living is None else list(living)
         return upkeep.tidy(_stock(cache), os.fsencode(runs), list(cache.at), alive, limit, _nobody_waits)
+
+    def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
+        asked = {name: [what, seconds] for name, (what, seconds) in leaving.items()}
+        far_leaving.leave(_stock(cache), os.fsencode(runs), asked, _nobody_waits)
 
     def fetch(self, path: str) -> bytes:
         return far_files.fetch(os.fsencode(path))

@@ -19,6 +19,7 @@ from runyard.hosts.base import (
     Cache,
     Host,
     Known,
+    Leaving,
     Listing,
     Parcel,
     Plan,
@@ -93,6 +94,9 @@ class SshHost:
         alive = None if living is None else list(living)
         [(_, left)] = self._ask({"do": "tidy", **_cached(cache), "limit": limit, "runs": runs, "living": alive})
         return int(json.loads(left))
+
+    def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
+        self._ask({"do": "leave", **_cached(cache), "runs": runs, "leaving": dict(leaving)})
 
     def fetch(self, path: str) -> bytes:
         (_, problem), *data = self._ask({"do": "fetch", "paths": [path]})

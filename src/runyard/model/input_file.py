@@ -1,11 +1,13 @@
-"""A file that a run asks for: by the digest of its bytes, under a name below the run's inputs directory."""
+"""A file that a run asks for, under a name below its inputs directory: by the digest of its bytes or by its address."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from runyard import errors
 from runyard.model import fields
@@ -13,23 +15,61 @@ from runyard.model.digest import check_digest
 
 MOST = 1_000  # of one run
 LONGEST_PATH = 1024
+LONGEST_URL = 4096
 LONGEST_NAME = 255  # bytes, as file systems have it
+
+_UNWRITTEN = re.compile(r"[\x00-\x20\x7f\"<>\\^`{|}]")
+_SECRET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFile:
-    digest: str
+    """A file that the yard has, or one that the agent fetches from the web. One of the two."""
+
     to: str  # below the inputs directory
+    digest: str = ""
+    url: str = ""
+    secret: str = ""  # the name of what is shown to the web server
 
     @classmethod
     def parse(cls, value: object, where: str) -> InputFile:
-        given = fields.mapping(value, where, ("digest", "to"))
-        return cls(
-            digest=check_digest(given.get("digest"), f"{where}.digest"), to=_path(given.get("to"), f"{where}.to")
-        )
+        given = fields.mapping(value, where, ("digest", "to", "url", "secret"))
+        if ("digest" in given) == ("url" in given):
+            raise errors.InvalidInput(f"{where}: it has either a digest or a url", "give one of the two")
+        if "digest" in given:
+            if given.get("secret") is not None:
+                raise errors.InvalidInput(f"{where}: a secret is for a url", "leave it out")
+            digest = check_digest(given["digest"], f"{where}.digest")
+            return cls(digest=digest, to=_path(given.get("to"), f"{where}.to"))
+        url = check_url(given["url"], f"{where}.url")
+        to = _path(given.get("to") or _last_name(url), f"{where}.to")
+        return cls(url=url, to=to, secret=_secret(given.get("secret"), f"{where}.secret"))
 
     def to_json(self) -> dict[str, Any]:
-        return {"digest": self.digest, "to": self.to}
+        if self.digest:
+            return {"digest": self.digest, "to": self.to}
+        return {"url": self.url, "to": self.to, **({"secret": self.secret} if self.secret else {})}
+
+
+def check_url(value: object, where: str) -> str:
+    url = fields.text(value, where, LONGEST_URL)
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  # raises when it is no port
+    except ValueError:
+        raise errors.InvalidInput(f"{where}: {url!r} is no address", "write it like https://host/file.csv") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.InvalidInput(f"{where}: {url!r} is no web address", "begin it with https:// or http://")
+    if "@" in parts.netloc:
+        raise errors.InvalidInput(f"{where}: there is a user or a password in it", "name a secret of the site instead")
+    if not url.isascii() or _UNWRITTEN.search(url):
+        raise errors.InvalidInput(f"{where}: it has blanks or letters that no address has", "write them like %20")
+    return url
+
+
+def shown_url(url: str) -> str:
+    """Without what may be a key."""
+    return urlsplit(url)._replace(query="", fragment="").geturl()
 
 
 def parse(value: object) -> tuple[InputFile, ...]:
@@ -52,6 +92,23 @@ def check_apart(inputs: Iterable[InputFile]) -> None:
     for path in taken:
         if above := taken.intersection(path.parents):
             raise errors.InvalidInput(f"inputs: {str(above.pop())!r} is a file, and {str(path)!r} lies below it")
+
+
+def _last_name(url: str) -> str:
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    if not name:
+        raise errors.InvalidInput(f"inputs: {shown_url(url)} has no name for the file", "give one: --input URL=name")
+    return name
+
+
+def _secret(value: object, where: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not _SECRET.fullmatch(value):
+        raise errors.InvalidInput(
+            f"{where}: that is no name of a secret", "name one that the site has"
+        )
+    return value
 
 
 def _path(value: object, where: str) -> str:

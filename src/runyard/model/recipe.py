@@ -19,7 +19,8 @@ from runyard.model.spec import RunSpec
 
 RUN_FIELDS = (
     "command", "name", "project", "env", "cwd", "code", "data", "python_env", "resources", "inputs", "outputs",
-    "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry", "stop", "checkpoint", "tags",
+    "keep", "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry", "stop", "checkpoint",
+    "tags",
 )  # fmt: skip
 OWN_FIELDS = ("description", "schema", "bounds", "resources_from", "options_from", "callers", "reply")
 COUNTED = ("nodes", "cpus", "gpus")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, globs, input_file, nodes, output_file, staged, template, units
+from runyard.model import fields, globs, input_file, keep, nodes, output_file, staged, template, units
 from runyard.model.array import Array
 from runyard.model.input_file import InputFile
 from runyard.model.nodes import NodeChoice
@@ -117,6 +117,7 @@ class RunSpec:
     resources: Resources = field(default_factory=Resources)
     inputs: tuple[InputFile, ...] = ()  # brought into $RUNYARD_INPUTS before it starts
     outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
+    keep: str = ""  # what stays at the site after the end, see model.keep; empty: what the site says
     split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
     stdout: str | None = None  # a file of the user's that standard output goes to, see output_file
     stderr: str | None = None  # the same for standard error; None: with standard output
@@ -287,6 +288,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "resources": Resources.parse,
     "inputs": input_file.parse,
     "outputs": lambda value: globs.parse(value, "outputs"),
+    "keep": keep.checked,
     "split_output": lambda value: fields.boolean(value, "split_output"),
     "stdout": lambda value: output_file.parse(value, "stdout"),
     "stderr": lambda value: output_file.parse(value, "stderr"),

@@ -86,6 +86,7 @@ class Claim:
     resources: Resources
     avoid: tuple[str, ...] = ()  # nodes of the site that failed earlier attempts of the run
     state: AttemptState = AttemptState.CLAIMED  # further on when an agent adopts what it had before
+    permit: float | None = None  # it may live for so many seconds after the yard last heard of its agent
 
     def to_json(self) -> dict[str, Any]:
         told = {"key": str(self.key), "resources": self.resources.to_json(), "avoid": list(self.avoid)}

@@ -20,4 +20,6 @@ if not __package__:  # a copy of this directory, whatever it is called there
 from . import building  # noqa: E402
 
 if __name__ == "__main__":
-    building.build(sys.argv[1], sys.argv[2], json.loads(sys.stdin.buffer.read().decode()))
+    asked = json.loads(sys.stdin.buffer.read().decode())
+    if not os.fork():  # whoever started us waits for no more than this
+        building.build(sys.argv[1], sys.argv[2], asked)

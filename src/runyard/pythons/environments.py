@@ -19,80 +19,77 @@ Json = Dict[str, Any]
 LAST_LINE = 160  # characters
 
 
-def look(root: str, agent: str, living: List[str], limit: int, asked: List[Json]) -> List[Json]:
+def look(program: str, root: str, agent: str, living: List[str], limit: int, asked: List[Json]) -> List[Json]:
     """For each that is asked for its prefix, or the build that is under way, or why there is none.
 
-    `living` names all attempts that this agent has; `limit` is how many bytes of environments are kept that nobody
-    needs. With the name of a `build` that was told before, its failure is told; else it is tried once more.
+    `program` is the directory of this package, from which builders are started. `living` names all attempts that this
+    agent has; `limit` is how many bytes of environments are kept that nobody needs. With
+    the name of a `build` that was told before, its failure is told; else it is tried once more.
     """
     os.makedirs(root, 0o700, exist_ok=True)
-    return [_look(root, agent, living, limit, ask) for ask in asked]
+    answers = []
+    for ask in asked:
+        found = _look(root, agent, ask)
+        answers.append(found if found is not None else _build(program, root, agent, living, limit, ask))
+    return answers
 
 
-def _look(root: str, agent: str, living: List[str], limit: int, ask: Json) -> Json:
+def _look(root: str, agent: str, ask: Json) -> Optional[Json]:
+    """None: it is to be built. What was found out for that is noted in what is asked."""
     environ = _environ(ask)
     try:
         if ask["kind"] == "there":
             return {"prefix": condas.find(ask["named"], ask["conda_root"], environ)}
-        version = ask["python"] or interpreters.usual_version(environ)
+        ask["python"] = ask["python"] or interpreters.usual_version(environ)
     except condas.Missing as error:
         return {"failed": str(error)}
-    place = os.path.join(root, _digest(ask, version))
+    place = ask["place"] = os.path.join(root, _digest(ask))
     os.makedirs(place, 0o700, exist_ok=True)
     with locks.held(os.path.join(root, "lock"), fcntl.LOCK_SH):
         shelves.pin(place, agent, ask["attempts"])
     prefix = shelves.current(place)
-    if prefix is not None:
-        return {"prefix": prefix}
-    return _build(root, place, agent, living, limit, dict(ask, python=version))
+    return None if prefix is None else {"prefix": prefix}
 
 
-def _build(root: str, place: str, agent: str, living: List[str], limit: int, ask: Json) -> Json:
+def _build(program: str, root: str, agent: str, living: List[str], limit: int, ask: Json) -> Json:
+    """Have it built, unless it is being built or was just tried."""
+    place, before = ask["place"], ask["build"]
     lock = os.path.join(place, "lock")
     descriptor = locks.take(lock)
     if descriptor is None:
         build = _read(lock)
-        return {"build": build, "told": _last_line(os.path.join(place, build + ".log"))}
+        return {"build": build, "told": _last_line(place, build)}
     try:
-        prefix, failure = shelves.current(place), shelves.failure(place, ask.get("build"))
+        prefix, failure = shelves.current(place), shelves.failure(place, before)
         if prefix is not None:
             return {"prefix": prefix}
         if failure is not None:
             return {"failed": failure}
+        told = _last_line(place, before) if before else ""
         shelves.tidy(root, agent, living, limit)
         shelves.clear(place)
-        return {"build": _start(place, descriptor, ask), "told": ""}
+        return {"build": _start(program, place, descriptor, ask), "told": told}
     finally:
         os.close(descriptor)
 
 
-def _start(place: str, descriptor: int, ask: Json) -> str:
+def _start(program: str, place: str, descriptor: int, ask: Json) -> str:
     """It keeps the lock for as long as it lives, with its name in it."""
     build = os.urandom(6).hex()
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, build.encode(), 0)
     with open(os.path.join(place, build + ".log"), "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-E", "-s", os.path.dirname(os.path.abspath(__file__)), place, build],
+            [sys.executable, "-E", "-s", program, place, build],
             stdin=subprocess.PIPE, stdout=log, stderr=log, env=_environ(ask), cwd=place, start_new_session=True,
             pass_fds=[descriptor],
         )  # fmt: skip
-    assert process.stdin is not None
-    try:
-        process.stdin.write(json.dumps(ask).encode())
-        process.stdin.close()
-    except BrokenPipeError:  # it died at once, and will be found so
-        pass
-    _builders.append(process)
+    process.communicate(json.dumps(ask).encode())  # it leaves a child behind, which is nobody's
     return build
-
-
-_builders: List["subprocess.Popen[bytes]"] = []  # those that end while we live are waited for when they are asked for
 
 
 def _environ(ask: Json) -> Dict[str, str]:
     """That of a login at the site, or all that is given; with the interpreter's own variables out of it."""
-    _builders[:] = [process for process in _builders if process.poll() is None]
     environ = dict(os.environ) if ask["inherit"] else {}
     environ.update(ask["env"])
     for name in ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__"):
@@ -100,8 +97,8 @@ def _environ(ask: Json) -> Dict[str, str]:
     return environ
 
 
-def _digest(ask: Json, version: str) -> str:
-    made_of = [ask["kind"], ask["explicit"], ask["text"], version, sys.platform, platform.machine(), _libc()]
+def _digest(ask: Json) -> str:
+    made_of = [ask["kind"], ask["explicit"], ask["text"], ask["python"], sys.platform, platform.machine(), _libc()]
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
 
 
@@ -120,7 +117,6 @@ def _read(path: str) -> str:
         return ""
 
 
-def _last_line(path: str) -> str:
-    lines = shelves.tail(path)
-    found: Optional[str] = next((line for line in reversed(lines) if line), None)
-    return (found or "")[:LAST_LINE]
+def _last_line(place: str, build: str) -> str:
+    lines = shelves.tail(os.path.join(place, os.path.basename(build) + ".log"))
+    return next((line for line in reversed(lines) if line), "")[:LAST_LINE]

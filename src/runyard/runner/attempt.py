@@ -9,7 +9,7 @@ import signal
 import time
 from typing import Any, Dict, List, Optional
 
-from . import child, kernel, memory, output, records, saved, setup, spec, timers, tree, usage
+from . import child, kernel, memory, output, permit, records, saved, setup, spec, timers, tree, usage
 
 STATUS = "status.json"
 
@@ -32,6 +32,7 @@ class Attempt:
         self._sampler = usage.Sampler(wanted.gpus)
         self._ended = usage.Ended()
         self._timers = timers.Timers()
+        self._permit = permit.Permit(wanted.permit) if wanted.permit is not None else None
         self._child: Optional[child.Child] = None
         self._first_lives = False
         self._started_at, self._begun = time.time(), time.monotonic()
@@ -49,6 +50,7 @@ class Attempt:
     def run(self) -> None:
         """Returns when nothing of the tree is left."""
         self._read_control()
+        self._heed_permit()
         if self._ending is None and self._start():
             self._arm()
             self._watch()
@@ -123,7 +125,9 @@ class Attempt:
 
     def _watch(self) -> None:
         while not self._reap():
-            self._heed(kernel.wait_signal(self._timers.timeout()))
+            heard = kernel.wait_signal(self._timers.timeout())
+            self._heed_permit()
+            self._heed(heard)
             self._timers.run_due()
             self._heed(kernel.wait_signal(0, kernel.FROM_OUTSIDE))  # before the end that it may have brought is seen
 
@@ -170,6 +174,8 @@ class Attempt:
 
     def _read_control(self) -> None:
         control = records.read("control.json")
+        if self._permit is not None:
+            self._permit.take(control)
         stop = control.get("stop") if isinstance(control, dict) else None
         if isinstance(stop, dict):
             grace = stop.get("grace")
@@ -193,6 +199,20 @@ class Attempt:
             self._begin_end("timeout", message, number, self._grace_within(limit) if limit else grace, "external")
         elif meaning == notices.WARNING and not is_known:  # for the run, whatever it makes of it
             self._tell(heard)
+
+    def _heed_permit(self) -> None:
+        """First of all after each wait: who was asleep, or stopped, may have no right to be here any more. Then the run
+        has that much less time to end."""
+        if self._permit is None:
+            return
+        if self._permit.left() <= 0:
+            self._read_control()
+        left = self._permit.left()
+        if left > 0:
+            self._timers.set("permit", left, self._heed_permit)
+            return
+        self._begin_end("lost", self._permit.explain(), self._spec.stop_signal, max(0.0, self._spec.grace + left))
+        self._permit = None  # ended once and for all
 
     def _stop(self, reason: str, grace: float) -> None:
         self._begin_end("stopped", "", self._spec.stop_signal, grace, reason)

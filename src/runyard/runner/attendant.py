@@ -9,7 +9,7 @@ import signal
 import time
 from typing import Any, Dict, NamedTuple, Optional
 
-from . import kernel, records, sweep, tree
+from . import kernel, permit, records, sweep, tree
 
 ABSENT, PENDING, ALIVE, GONE, UNKNOWN = "absent", "pending", "alive", "gone", "unknown"
 
@@ -65,6 +65,12 @@ class Attendant:
     def stop(self, directory: bytes, reason: str, grace: float, waited: float) -> bool:
         """Work towards its end; `waited` is how long that was wished. False: its runner is deaf, and was killed."""
         return _prevent(directory, reason) or _ask_to_stop(directory, reason, grace, waited)
+
+    def renew(self, directory: bytes, until: float) -> None:
+        """It may live until then, by `kernel.uptime`. A permit that ran out stays so, also for a runner that is stopped
+        and does not know yet: the run may be alive elsewhere."""
+        if not permit.is_over(records.read(directory + b"/control.json")):
+            _write_control(directory, permit=permit.document(until))
 
     def _look_at_runner(self, directory: bytes, found: Runner) -> Json:
         if found.alive:
@@ -146,19 +152,26 @@ def _prevent(directory: bytes, reason: str) -> bool:
 
 
 def _ask_to_stop(directory: bytes, reason: str, grace: float, waited: float) -> bool:
-    wish = {"stop": {"reason": reason, "grace": grace}}
-    control = directory + b"/control.json"
-    if records.read(control) != wish:
-        try:
-            records.write(control, wish)
-        except OSError:
-            pass
+    _write_control(directory, stop={"reason": reason, "grace": grace})
     found = runner_of(directory)
     if found is None:
         return True
     is_deaf = waited > grace + DEAF_S and not _has_heard(directory)
     found.send(signal.SIGKILL if is_deaf else signal.SIGUSR2)
     return not is_deaf
+
+
+def _write_control(directory: bytes, **wishes: Json) -> None:
+    """Beside what is there already. What cannot be written is asked for again."""
+    control = directory + b"/control.json"
+    known = records.read(control)
+    document = dict(known if isinstance(known, dict) else {}, **wishes)
+    if document == known:
+        return
+    try:
+        records.write(control, document)
+    except OSError:
+        pass
 
 
 def _has_heard(directory: bytes) -> bool:

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import HERE, attendant, capacity, kernel, records, sessions
 
@@ -22,11 +22,12 @@ _attendant = attendant.Attendant()
 _runners: Dict[bytes, "subprocess.Popen[bytes]"] = {}  # attempt directory → the runner that was started here
 
 
-def start(directories: List[str]) -> List[Optional[str]]:
-    """A runner for each, detached from whoever asked; and what went wrong, if anything."""
+def start(directories: List[str], boot_id: str = "", permits: Sequence[Tuple[str, float]] = ()) -> List[Optional[str]]:
+    """A runner for each, detached from whoever asked; and what went wrong, if anything. For `permits` see `renew`."""
     if not os.path.exists(os.path.join(HERE, "__main__.py")):
         raise FileNotFoundError(errno.ENOENT, "no runner is here any more", HERE)
     _reap()
+    renew(boot_id, permits)
     return [_start(records.to_bytes(directory)) for directory in directories]
 
 
@@ -41,6 +42,14 @@ def stop(stops: List[Json]) -> List[bool]:
         _attendant.stop(records.to_bytes(stop["directory"]), stop["reason"], stop["grace"], stop["waited"])
         for stop in stops
     ]
+
+
+def renew(boot_id: str, permits: Sequence[Tuple[str, float]]) -> Json:
+    """Directories, and until when the runs there may live: by our clock, if this machine was not restarted since it was
+    asked for it. The answer is what the clock says now."""
+    for directory, until in permits if boot_id == kernel.boot_id() else ():
+        _attendant.renew(records.to_bytes(directory), until)
+    return {"boot_id": kernel.boot_id(), "uptime": kernel.uptime()}
 
 
 def describe() -> Json:

@@ -41,6 +41,8 @@ class Spec:
         stop = value.get("stop") or {}
         self.stop_signal = _signal(str(stop.get("signal", "TERM")))
         self.grace = float(stop.get("grace", 10))
+        permit = value.get("permit")
+        self.permit = float(permit["seconds"]) if permit is not None else None
         checkpoint = value.get("checkpoint")
         self.checkpoint = Checkpoint(checkpoint) if checkpoint is not None else None
         self.scheduler = str(value.get("scheduler") or "")  # whose job the runner is

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from runyard import errors
 from runyard.model.roles import Caller
+from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.yard import Yard
+from runyard.yard.drop_boxes import ANY_SITE, DropBoxes
+
+LOG_PIECE = 4 << 20  # bytes of a log at once
 
 
 class DirectLink:
@@ -48,3 +54,28 @@ class DirectLink:
         for end in self._unlisten:
             end()
         self._unlisten.clear()
+
+
+class DirectSpoolLink(DirectLink):
+    """What `runyard.agent.spool.SpoolLink` promises, for drop boxes that a yard looks into itself."""
+
+    def __init__(self, yard: Yard, caller: Caller) -> None:
+        super().__init__(yard, caller)
+        self._boxes = DropBoxes(yard, caller, ANY_SITE)
+
+    def hand_in(self, owner: str, key: str, run: dict[str, Any]) -> int:
+        return self._boxes.submit(owner, key, RunSpec.parse(run)).result()[0].id
+
+    def look(self, ids: Sequence[int]) -> list[dict[str, Any]]:
+        return self._boxes.runs(ids)
+
+    def read_log(self, run: int, offset: int) -> bytes:
+        return self._boxes.log(run, offset, LOG_PIECE)
+
+    def outputs(self, run: int) -> list[dict[str, Any]]:
+        return self._boxes.outputs(run)
+
+    def cancel(self, run: int) -> None:
+        outcome = self._boxes.cancel(run).result()[run]
+        if isinstance(outcome, errors.RunyardError):
+            raise outcome

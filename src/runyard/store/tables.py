@@ -157,6 +157,7 @@ attempts = Table(
     Column("ended_at", Double),
     Column("asked", Integer, nullable=False, server_default="0"),  # how often somebody wanted its outputs of then
     Column("brought", Integer, nullable=False, server_default="0"),  # the newest of these wishes that was met
+    Column("permit", Double),  # seconds for which it may live after its agent was last heard of; NULL: for ever
     PrimaryKeyConstraint("run_id", "number", name="pk_attempts"),
     sqlite_with_rowid=False,
 )

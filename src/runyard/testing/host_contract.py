@@ -23,6 +23,7 @@ import pytest
 
 from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
 from runyard.testing.cache_contract import WEIRD, CacheContract
+from runyard.testing.leave_contract import LeaveContract
 from runyard.testing.cache_store import digest
 
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
@@ -45,7 +46,7 @@ def names(found: Listing) -> list[str]:
     return [output.path for output in found.files]
 
 
-class HostContract(CacheContract):
+class HostContract(CacheContract, LeaveContract):
     @pytest.fixture
     def host(self) -> Host:
         raise NotImplementedError("a contract is for a host: override this fixture")

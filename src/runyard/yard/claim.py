@@ -18,7 +18,7 @@ from runyard.model.wire import AttemptKey, Claim, OutputWish, StopOrder, SyncReq
 from runyard.store import attempts, counters, places, queue, runs
 from runyard.store.places import Node
 from runyard.store.rows import AnyRow
-from runyard.yard import needs, placement
+from runyard.yard import needs, permits, placement
 from runyard.yard.placement import Head
 from runyard.yard.settle import HALF_LIFE
 
@@ -29,9 +29,17 @@ MOST_AVOIDED = 3  # nodes, the latest ones: when everything fails everywhere, th
 
 
 def claim(
-    connection: Connection, now: float, site: AnyRow, agent: AnyRow, request: SyncRequest, limits: Limits, prefix: str
+    connection: Connection,
+    now: float,
+    site: AnyRow,
+    agent: AnyRow,
+    request: SyncRequest,
+    limits: Limits,
+    prefix: str,
+    permit: float,
 ) -> tuple[list[Claim], bool]:
-    """The attempts that this agent gets now, and whether more are waiting. `limits` are those of its token."""
+    """The attempts that this agent gets now, and whether more are waiting. `limits` are those of its token; `permit` is
+    the yard's setting."""
     most = _most(request)
     if site.drained or most <= 0:
         return [], False
@@ -42,7 +50,9 @@ def claim(
     chosen = placement.choose(
         heads, _usage(connection, now), request.free, node.total, now=now, ahead=request.ahead, room=request.room
     )
-    specs = {row.id: json.loads(row.spec) for row in runs.get_many(connection, [head.id for head in chosen])}
+    rows = runs.get_many(connection, [head.id for head in chosen])
+    specs = {row.id: json.loads(row.spec) for row in rows}
+    granted = {row.id: permits.granted(site, agent, specs[row.id], row.failures, permit) for row in rows}
     avoid = _bad_nodes(connection, site.name, [(head.id, head.attempt + 1, head.resources) for head in chosen])
 
     def alike(head: Head) -> tuple[Any, ...]:
@@ -51,7 +61,7 @@ def claim(
 
     claims: list[Claim] = []
     for _, group in groupby(chosen, key=alike):
-        claims += _batch(connection, now, agent, list(group), specs, avoid, prefix)
+        claims += _batch(connection, now, agent, list(group), specs, avoid, granted, prefix)
     return claims, len(heads) > len(chosen)
 
 
@@ -95,6 +105,7 @@ def _batch(
     heads: Sequence[Head],
     specs: Mapping[int, dict[str, Any]],
     avoid: Mapping[int, tuple[str, ...]],
+    granted: Mapping[int, float | None],
     prefix: str,
 ) -> list[Claim]:
     """Attempts that are alike for a scheduler: resources, options, warning, nodes."""
@@ -108,14 +119,15 @@ def _batch(
     attempts.insert_attempts(
         connection,
         [{"run_id": head.id, "number": head.attempt + 1, "state": AttemptState.CLAIMED, "site": agent.site,
-          "agent": agent.name, "batch_id": batch_id, "position": position, "claimed_at": now}
+          "agent": agent.name, "batch_id": batch_id, "position": position, "claimed_at": now,
+          "permit": granted[head.id]}
          for position, head in enumerate(heads, 1)],
     )  # fmt: skip
     _start_runs(connection, now, agent, heads)
     return [
         Claim(
             key=AttemptKey(run=head.id, attempt=head.attempt + 1), batch=name, position=position, spec=specs[head.id],
-            argv=_argv(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()),
+            argv=_argv(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()), permit=granted[head.id],
         )
         for position, head in enumerate(heads, 1)
     ]  # fmt: skip
@@ -148,6 +160,7 @@ def _claim_of(row: AnyRow) -> Claim:
     return Claim(
         key=AttemptKey(run=row.run_id, attempt=row.number), batch=row.batch, position=row.position, spec=spec,
         argv=_argv(spec), resources=Resources(**spec.get("resources", {})), state=AttemptState(row.state),
+        permit=row.permit,
     )  # fmt: skip
 
 

@@ -26,7 +26,9 @@ Held = Callable[[AttemptKey, str], int]  # bytes that the yard has of a file
 
 
 class Dispatcher:
-    def __init__(self, store: Store, files: AttemptFiles, hints: Hints) -> None:
+    def __init__(self, store: Store, files: AttemptFiles, hints: Hints, permit: float) -> None:
+        """`permit`: seconds for which runs may live after their agent was last heard of; see `permits`."""
+        self._permit = permit
         self._store = store
         self._files = files
         self._hints = hints
@@ -74,7 +76,7 @@ class Dispatcher:
         _charge(connection, now, verdicts.values())
         ordered, wanted = claim.wishes(connection, request.site, request.agent)
         stops = [*(verdict.stop for verdict in verdicts.values() if verdict.stop), *ordered]
-        claims, more = claim.claim(connection, now, site, agent, request, caller.limits, self.prefix)
+        claims, more = claim.claim(connection, now, site, agent, request, caller.limits, self.prefix, self._permit)
         moved.extend(run_id for verdict in verdicts.values() for run_id in verdict.moved)
         moved.extend(item.key.run for item in claims)
         settled = [key for key, verdict in verdicts.items() if verdict.settled]

@@ -5,6 +5,7 @@
 | record: exit, code 0                       | succeeded                           |
 | record: exit, code > 0 or a signal         | failed: error                       |
 | record: timeout, oom, launch, staging, disk| failed: that                        |
+| record: lost, because its permit ran out   | failed: lost                        |
 | record: returned by its agent, never begun | failed: node_lost, and not its own  |
 |                                            |   fault; cancelled where that was   |
 |                                            |   asked                             |
@@ -106,6 +107,7 @@ _BY_ENDING: dict[str, Any] = {
     "launch": _failed(Reason.LAUNCH),
     "staging": _failed(Reason.STAGING),
     "disk": _failed(Reason.DISK),
+    "lost": _failed(Reason.LOST),
     "error": _failed(Reason.ERROR),
     "preempted": _failed(Reason.PREEMPTED),
     "node_lost": _failed(Reason.NODE_LOST),

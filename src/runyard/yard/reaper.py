@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
 from sqlalchemy import Connection
 
 from runyard.model import units
 from runyard.model.states import Reason, RunState
 from runyard.store import attempts, places, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import settle, views
+from runyard.yard import evidence, permits, settle, views
 from runyard.yard.evidence import Ending
+from runyard.yard.permits import Fate
 
 
-def reap(connection: Connection, now: float, lease: float, lost_after: float) -> list[int]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deadlines:
+    lease: float
+    lost_after: float
+    since: float = float("-inf")  # silence before that proves nothing: see `permits.Vigil`
+
+
+def reap(connection: Connection, now: float, deadlines: Deadlines) -> list[int]:
     """Mark what cannot be reached, and end what was silent too long. Returns the runs that moved."""
     moved: list[int] = []
     for agent in places.all_agents(connection):
-        silence = now - agent.seen_at
-        if views.is_silent(agent, now, lease) and not agent.unreachable:
+        is_silent = views.is_silent(agent, now, deadlines.lease)
+        if is_silent and not agent.unreachable:
             mark(connection, agent, now, f"agent {agent.name} of site {agent.site} is silent")
-        if silence > lost_after:
-            moved += _give_up(connection, now, agent, silence)
+        if is_silent or agent.unreachable:
+            for row in attempts.alive(connection, agent.site, agent.name):
+                moved += _review(connection, now, agent, row, deadlines)
     return moved
 
 
@@ -28,8 +41,17 @@ def mark(connection: Connection, agent: AnyRow, now: float, why: str) -> None:
     """Unreachable is a detail, not an end: the processes may well be running."""
     places.change_agent(connection, agent.site, agent.name, unreachable=1, away=why)
     for row in attempts.alive(connection, agent.site, agent.name):
-        runs.change(connection, row.run_id, detail=f"unreachable: {why}")
-        settle.add_event(connection, now, row.run_id, row.number, "unreachable", f"unreachable: {why}")
+        detail = f"unreachable: {why}{_prospect(agent, row)}"
+        runs.change(connection, row.run_id, detail=detail)
+        settle.add_event(connection, now, row.run_id, row.number, "unreachable", detail)
+
+
+def _prospect(agent: AnyRow, row: AnyRow) -> str:
+    if row.permit is None or row.cancel_at is not None:
+        return ""
+    gone_by = agent.seen_at + permits.lifetime(row.permit, permits.grace_of(json.loads(row.spec)))
+    at = datetime.fromtimestamp(gone_by + 59).astimezone()  # not before that minute
+    return f"; will be tried again at {at:%H:%M %Z} if it stays silent"
 
 
 def welcome(connection: Connection, agent: AnyRow, now: float) -> None:
@@ -40,12 +62,18 @@ def welcome(connection: Connection, agent: AnyRow, now: float) -> None:
         settle.add_event(connection, now, row.run_id, row.number, "reachable", message)
 
 
-def _give_up(connection: Connection, now: float, agent: AnyRow, silence: float) -> list[int]:
-    moved: list[int] = []
-    for row in attempts.alive(connection, agent.site, agent.name):
-        run = runs.get(connection, row.run_id)
-        assert run is not None
-        detail = f"agent {agent.name} of site {agent.site} has been silent for {units.show_duration(silence)}"
-        ending = Ending(state=RunState.FAILED, reason=Reason.LOST, detail=detail)
-        moved += settle.end_attempt(connection, now, run, row, ending, proven=False)
-    return moved
+def _review(connection: Connection, now: float, agent: AnyRow, row: AnyRow, deadlines: Deadlines) -> list[int]:
+    heard_at = agent.seen_at if row.permit is None else max(agent.seen_at, deadlines.since)
+    grace = permits.grace_of(json.loads(row.spec))
+    fate = permits.fate(now - heard_at, row.permit, grace, deadlines.lost_after)
+    if fate is Fate.GOES_ON:
+        return []
+    run = runs.get(connection, row.run_id)
+    assert run is not None
+    silence = units.show_duration(now - agent.seen_at)
+    told = f"agent {agent.name} of site {agent.site} has been silent for {silence}"
+    if fate is Fate.GONE:
+        ending = evidence.judge(None, f"{told}; its permit has run out", cancel_wished=run.cancel_at is not None)
+        return settle.end_attempt(connection, now, run, row, ending)
+    ending = Ending(state=RunState.FAILED, reason=Reason.LOST, detail=told)
+    return settle.end_attempt(connection, now, run, row, ending, proven=False)

@@ -87,7 +87,7 @@ def check_inputs(blobs: Blobs, specs: Sequence[RunSpec]) -> None:
     for index, spec in enumerate(specs):
         with numbered(index if len(specs) > 1 else None):
             for asked in spec.inputs:
-                if asked.digest not in known and not blobs.has(asked.digest):
+                if asked.digest and asked.digest not in known and not blobs.has(asked.digest):
                     raise errors.InvalidInput(
                         f"inputs: the yard has no file {asked.digest} for {asked.to!r}",
                         f"upload it first: PUT /api/v1/blobs/{asked.digest}",

@@ -49,7 +49,9 @@ from runyard.yard.fleet import Fleet, Single
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.outbox import Outbox
+from runyard.yard.permits import Vigil
 from runyard.yard.preparations import Preparations
+from runyard.yard.reaper import Deadlines
 from runyard.yard.recipes import Params, Recipes, Requested
 from runyard.yard.requests import Requests
 from runyard.yard.submit import Handed, Source, Submitted
@@ -78,13 +80,14 @@ class Yard:
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
         self._access = access.Access(store)
         self.hints.listen(TOKENS_CHANGED, self._access.forget)
-        self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints)
+        self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints, settings.permit)
         self._submissions: Series[Handed, list[Submitted]] = Series(
             work=lambda connection, handed: submit.submit_all(connection, store.now(), handed),
             then=lambda _: self.hints.ring_all("site:"),
         )
         self._counts: dict[str, int] = {}
         self._counted_until = 0.0
+        self._vigil: Vigil | None = None  # of a process that is there to listen
 
     @classmethod
     def open(cls, settings: Settings, *, network: bool = False, passing: bool = False) -> Yard:
@@ -94,6 +97,7 @@ class Yard:
         yard = cls(settings, open_store(settings.store_url, network=network))
         try:
             yard.blob_store.check()
+            yard._vigil = None if passing else Vigil(yard.store.now)
             yard.fleet = fleet.join(yard.store, yard.hints, yard.blob_store, passing=passing)
             secret = home.first_token(settings.token_file)
             yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
@@ -344,11 +348,18 @@ class Yard:
 
     def tick(self) -> None:
         """One pass over the deadlines."""
+        since = self._vigil.since() if self._vigil is not None else float("-inf")
+        deadlines = Deadlines(lease=self.settings.lease, lost_after=self.settings.lost_after, since=since)
 
         def work(connection: Connection) -> list[int]:
-            return reaper.reap(connection, self.store.now(), self.settings.lease, self.settings.lost_after)
+            return reaper.reap(connection, self.store.now(), deadlines)
 
-        self.store.write(work, self._ring_runs).result()
+        def then(moved: list[int]) -> None:
+            self._ring_runs(moved)
+            if moved:
+                self.hints.ring_all("site:")
+
+        self.store.write(work, then).result()
 
     def _ring_runs(self, ids: Iterable[int]) -> None:
         for run_id in ids:

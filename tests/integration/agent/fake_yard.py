@@ -93,7 +93,7 @@ class FakeYard:
                 self._settle(report)
             elif report.key not in self.owned:
                 stops.append(StopOrder(key=report.key, reason="superseded"))
-            else:
+            elif report.state is AttemptState.RUNNING:
                 self._advance(report.key)
         stops += [StopOrder(key=which, reason=reason) for which, reason in self.stops.items()]
         response = SyncResponse(

@@ -156,7 +156,7 @@ def test_a_gigantic_line_is_relayed_completely(crew: Crew) -> None:
 
 def test_other_peoples_files_stay_private(crew: Crew) -> None:
     agent = crew.agent()
-    key = crew.yard.submit(["true"])
+    key = crew.yard.submit(["true"], keep="all")
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
     directory = crew.directory(key)
     assert [path.stat().st_mode & 0o777 for path in (directory, directory.parent)] == [0o700, 0o700]

@@ -77,9 +77,8 @@ def test_what_was_staged_goes_when_the_run_is_settled(crew: Crew) -> None:
     held = crew.yard.submit(["sleep", "600"], code=staged, data=data, inputs=inputs)
     over = crew.yard.submit(READ_CODE, code=staged, data=data, inputs=inputs)
     crew.drive(agent, lambda: over in crew.yard.ended, "the end of one")
-    crew.drive(agent, lambda: not (crew.directory(over) / "code").exists(), "its copy is gone")
-    left = {path.name for path in crew.directory(over).iterdir()}
-    assert not left & {"code", "data", "inputs"} and {"log", "outputs", "spec.json"} <= left
+    crew.drive(agent, lambda: not crew.directory(over).exists(), "its directory is gone")
+    crew.drive(agent, lambda: not (crew.site / "cache" / "pins" / f"{over.run}-a1.json").exists(), "so is its pin")
     assert {path.name for path in (crew.site / "cache" / "pins").glob("*.json")} == {f"{held.run}-a1.json"}
     assert {"code", "data", "inputs"} <= {path.name for path in crew.directory(held).iterdir()}
     crew.yard.cancel(held)

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from runyard import errors
 from runyard.blobs import open_blobs
 from runyard.broker.hints import Hints
+from runyard.model.recipe import Recipe
 from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
 from runyard.settings import Settings
@@ -205,6 +206,18 @@ def test_a_change_of_sites_is_heard_everywhere(server: Callable[..., Server]) ->
     changed, resumed = heard(two, "sites"), heard(two, "site:local")
     one.yard.ensure_site("local", "local").result()
     assert changed.wait(60) and resumed.wait(60)
+
+
+def test_a_recipe_that_is_changed_at_one_server_is_the_one_that_another_starts(server: Callable[..., Server]) -> None:
+    one, two = server("one"), server("two")
+    one.yard.ensure_site("local", "local").result()
+    one.yard.recipes.put(ADMIN, "train", Recipe.parse({"command": ["old"]}), default=True).result()
+    two.yard.request(ADMIN, None, [{}]).result()
+    forgotten = heard(two, "recipes")
+    one.yard.recipes.put(ADMIN, "train", Recipe.parse({"command": ["new"]}), default=True).result()
+    assert forgotten.wait(60)
+    (run,) = two.yard.request(ADMIN, None, [{}]).result().runs
+    assert two.yard.get_run(run.id)["command"] == ["new"]
 
 
 def test_a_token_that_is_revoked_at_one_server_is_worth_nothing_at_another(server: Callable[..., Server]) -> None:

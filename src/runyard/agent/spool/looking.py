@@ -105,12 +105,13 @@ def _check_kind(path: str, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def opened(name: str, flags: int, folder: int, path: str) -> Iterator[int]:
-    """Relative to the folder; raises InvalidInput where something else has come in between, or it cannot be read."""
+    """Relative to the folder.
+    Raises Changed where something else has come in between, InvalidInput where it cannot be read."""
     try:
         file = os.open(name, flags, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO):
-            raise changed(path) from None
+            raise Changed(path) from None
         raise errors.InvalidInput(f"{path} cannot be read: {(error.strerror or '').lower()}", "chmod a+rX") from None
     try:
         yield file
@@ -127,7 +128,7 @@ def opened_below(bundle: int, path: str, seen: os.stat_result) -> Iterator[int]:
             folder = stack.enter_context(opened(part, DIRECTORY, folder, path))
         file = stack.enter_context(opened(name, FILE, folder, path))
         if identity(os.fstat(file)) != identity(seen):
-            raise changed(path)
+            raise Changed(path)
         yield file
 
 
@@ -136,7 +137,7 @@ def read_digest(bundle: int, path: str, seen: os.stat_result) -> str:
         with open(file, "rb", buffering=0, closefd=False) as reader:
             digest = hashlib.file_digest(reader, "sha256").hexdigest()
         if identity(os.fstat(file)) != identity(seen):
-            raise changed(path)
+            raise Changed(path)
     return f"sha256:{digest}"
 
 
@@ -147,9 +148,5 @@ def read_text(bundle: int, path: str, seen: os.stat_result, longest: int) -> byt
         return reader.read(longest)
 
 
-class Changed(errors.InvalidInput):
-    """It is not what it was a moment ago."""
-
-
-def changed(path: str) -> Changed:
-    return Changed(f"{path} changed while it was read", "rename a bundle into its place when it is complete")
+class Changed(Exception):
+    """It is not what it was a moment ago: somebody still writes."""

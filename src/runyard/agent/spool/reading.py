@@ -110,7 +110,7 @@ class _Reading:
         known = tuple(told)
         for path in self._seen.files:
             if path.startswith(f"{DATA}/") and not path.startswith(known):
-                raise errors.InvalidInput(f"{path} is in no folder of data that run.json names", "name it, or remove it")
+                raise errors.InvalidInput(f"{path} is in no folder that run.json names", "name it, or remove it")
 
     def _tree(self, folder: str, said: object) -> Tree:
         inside = {path: status for path, status in self._seen.files.items() if path.startswith(f"{folder}/")}

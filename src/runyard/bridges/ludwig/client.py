@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ class Client:
     """Submits the jobs of one project.
 
     `share` is the shared drive, see `find_share`, and `share_on_nodes` where the nodes have it. `python` is the
-    interpreter there. `yard` is a runyard.Client for another yard than this home's.
+    interpreter there. `yard` is a runyard.Client for another yard than this home's. `say` tells people what goes on.
     """
 
     def __init__(
@@ -45,12 +44,13 @@ class Client:
         site: str | None = None,
         python: str = "python3",
         yard: runyard.client.Client | None = None,
+        say: Callable[[str], object] = print,
     ) -> None:
         self.project_name, self.param2default = project_name, param2default
         self._folder = Folder(find_share(share), project_name)
         self._path_on_nodes = str(Path(share_on_nodes or on_nodes(self._folder.share)) / project_name)
         self._site, self._python = site, python
-        self._yard = yard or runyard.client.Client()
+        self._yard, self._say = yard or runyard.client.Client(), say
 
     def submit(
         self,
@@ -73,19 +73,21 @@ class Client:
         `resources` or `priority`.
         """
         layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
+        folders = {name_of(path): _folder(path) for path in data_ps or ()}
         configurations = self._configurations(param2val_list, param2requests)
-        self._folder.check()
         with self._folder.locked():
             plan = jobs.plan(self._folder, self._known(), configurations, reps, anew=anew)
-            _tell(plan, reps, test)
             if test or not plan.jobs:
+                self._tell(plan, reps, "Would run")
                 return []
-            for path in data_ps or ():
-                self._folder.copy(Path(path))
+            for name, folder in folders.items():
+                self._folder.copy(folder, name)
             for param_name, configuration in plan.new.items():
                 self._folder.add(param_name, configuration, self._path_on_nodes)
-            common = {**self._common(layout, data_ps or (), worker), **fields}
-            return self._yard.submit_many([self._own(job, layout, common) for job in plan.jobs])
+            common = {**self._common(layout, folders, worker), **fields}
+            runs = self._yard.submit_many([self._own(job, layout, common) for job in plan.jobs])
+            self._tell(plan, reps, "Running")
+            return runs
 
     def list_all_param2vals(
         self, param2requests: Mapping[str, Any], update_d: Configuration | None = None, add_names: bool = True
@@ -111,7 +113,7 @@ class Client:
         self._folder.check()
         usage = shutil.disk_usage(self._folder.share)
         percent = round(100 * usage.used / usage.total)
-        print(f"Percent Disk Space used at {self._folder.share}: {percent}")
+        self._say(f"Percent Disk Space used at {self._folder.share}: {percent}")
         if percent > DISK_USAGE_MAX:
             raise RuntimeError(f"Disk space usage > {DISK_USAGE_MAX}.")
 
@@ -142,17 +144,23 @@ class Client:
         """Of this very folder: another drive may have a project of the same name."""
         return f"{TAG}-{hashlib.sha256(self._path_on_nodes.encode()).hexdigest()[:12]}"
 
+    def _tell(self, plan: jobs.Plan, reps: int, verb: str) -> None:
+        if not plan.jobs:
+            self._say(f"{reps} replications of each model already exist.")
+        for job in plan.jobs:
+            self._say(f"{verb} {job.param_name} {job.job_name} {job.configuration}")
+
     # --- runs -------------------------------------------------------------------------------------------------------
 
     def _common(
-        self, layout: Layout, data_ps: Sequence[Path | str], worker: str | Sequence[str] | None
+        self, layout: Layout, folders: Mapping[str, Path], worker: str | Sequence[str] | None
     ) -> dict[str, Any]:
-        folders = {WORKER: Path(__file__).parent / "node", **{name_of(path): Path(path).resolve() for path in data_ps}}
+        data = {WORKER: Path(__file__).parent / "node", **folders}
         common = {
             "command": [self._python, f"{WORKER}/worker.py"],
             "project": self.project_name,
             "code": CodeHere(root=layout.root, paths=layout.code),
-            "data": [DataHere(folder=folder, to=to) for to, folder in folders.items()],
+            "data": [DataHere(folder=folder, to=to) for to, folder in data.items()],
             "site": self._site,
             "node": [worker] if isinstance(worker, str) else list(worker or []) or None,
             "resources": {"gpus": 1} if self._has_gpus() else None,
@@ -188,8 +196,8 @@ class Client:
         }
 
 
-def _tell(plan: jobs.Plan, reps: int, test: bool) -> None:
-    if not plan.jobs:
-        print(f"{reps} replications of each model already exist.", file=sys.stderr)
-    for job in plan.jobs:
-        print(f"{'Would run' if test else 'Running'} {job.param_name} {job.job_name} {job.configuration}")
+def _folder(path: Path | str) -> Path:
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise errors.InvalidInput(f"data_ps: there is no folder {path}", "check the path, and where you are")
+    return folder.resolve()

@@ -100,16 +100,14 @@ class Folder:
         like_above(place)
         write(place / CONFIGURATION, text.encode())
 
-    def copy(self, source: Path) -> None:
+    def copy(self, source: Path, name: str) -> None:
         """Bring a folder of data onto the drive, as `<project>/<name>`; what is there already is not sent again."""
-        if not source.is_dir():
-            raise errors.InvalidInput(f"data_ps: there is no folder {source}", "check the path, and where you are")
         for place, folders, names in os.walk(source, followlinks=True):
-            folders[:] = [name for name in folders if name != "__pycache__"]
-            to = self.path / name_of(source) / Path(place).relative_to(source)
+            folders[:] = [each for each in folders if each != "__pycache__"]
+            to = self.path / name / Path(place).relative_to(source)
             make(to)
-            for name in names:
-                _copy(Path(place) / name, to / name)
+            for file in names:
+                _copy(Path(place) / file, to / file)
 
 
 def name_of(folder: Path | str) -> str:

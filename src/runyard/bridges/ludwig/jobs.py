@@ -26,8 +26,8 @@ class Job:
 class Known:
     """What the yard says of a project's runs, by the name of their configuration."""
 
-    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # of all jobs there ever were
-    good: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # that have succeeded, or still may
+    good: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # jobs that succeeded, or still may
+    bad: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # that failed, or were cancelled
 
     @classmethod
     def read(cls, runs: Iterable[Mapping[str, Any]]) -> Known:
@@ -35,9 +35,7 @@ class Known:
         for run in runs:
             may_succeed = run["state"] == RunState.SUCCEEDED or run["state"] not in FINAL
             for tag in run["tags"]:
-                known.names[tag].add(run["name"])
-                if may_succeed:
-                    known.good[tag].add(run["name"])
+                (known.good if may_succeed else known.bad)[tag].add(run["name"])
         return known
 
 
@@ -51,32 +49,34 @@ def plan(
     folder: Folder, known: Known, configurations: Sequence[dict[str, Any]], reps: int, *, anew: bool = False
 ) -> Plan:
     """What the yard has succeeded in or has under way counts, and what was on the drive before; nothing with `anew`."""
-    named = _named(folder, known, configurations)
+    named, new = _named(folder, known, configurations)
     jobs = []
-    for param_name, (configuration, is_new) in named.items():
-        done = set() if is_new else folder.jobs(param_name) | known.good.get(param_name, set())
-        names = _job_names(done | known.names.get(param_name, set()))
+    for param_name, configuration in named.items():
+        bad = known.bad.get(param_name, set())
+        done = folder.jobs(param_name) - bad | known.good.get(param_name, set())
+        names = _job_names(done | bad)
         for number in range(reps if anew else max(0, reps - len(done))):
             jobs.append(Job(param_name=param_name, job_name=next(names), configuration=configuration, number=number))
     jobs.sort(key=lambda job: job.number)  # all configurations once before any of them twice
-    return Plan(jobs=jobs, new={name: configuration for name, (configuration, is_new) in named.items() if is_new})
+    return Plan(jobs=jobs, new={name: named[name] for name in new})
 
 
 def _named(
     folder: Folder, known: Known, configurations: Sequence[dict[str, Any]]
-) -> dict[str, tuple[dict[str, Any], bool]]:
-    """Each configuration once, by its name on the drive, and whether that is a new one."""
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Each configuration once, by its name on the drive, and which of the names are new there."""
     names: dict[Hashable, str] = {}
     for name, found in folder.configurations().items():
         names.setdefault(identity(found), name)
-    there, fresh = set(names), folder.next_names(known.names)
-    named = {}
+    fresh = folder.next_names([*known.good, *known.bad])
+    named, new = {}, []
     for configuration in configurations:
         key = identity(configuration)
         if key not in names:
             names[key] = next(fresh)
-        named[names[key]] = (configuration, key not in there)
-    return named
+            new.append(names[key])
+        named[names[key]] = configuration
+    return named, new
 
 
 def _job_names(taken: set[str]) -> Iterator[str]:

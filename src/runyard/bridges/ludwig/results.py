@@ -35,13 +35,16 @@ def gen_param_paths(
         raise errors.NotFound(
             f"there is no {folder.runs}", "check the project's name, and whether the drive is mounted"
         )
-    wanted = {identity(configuration) for configuration in gen_all_param2vals(param2requests, param2default)}
+    wanted = {identity(asked): asked for asked in gen_all_param2vals(param2requests, param2default)}
     names = sorted({*param2requests, *(label_params or ())})
+    if unknown := [name for name in names if name not in param2default]:
+        raise errors.InvalidInput(f"label_params: param2default does not have {unknown[0]!r}", "correct the name")
     found = 0
     for param_name, configuration in folder.configurations().items():
-        if identity(configuration) in wanted:
+        asked = wanted.get(identity(configuration))
+        if asked is not None:
             found += 1
-            lines = [f"{name}={configuration.get(name)}" for name in names]
+            lines = [f"{name}={asked[name]}" for name in names]
             lines += [f"n={len(folder.jobs(param_name))}"] if label_n else []
             if verbose:
                 print(f"Ludwig: {folder.runs / param_name}: {', '.join(lines)}")

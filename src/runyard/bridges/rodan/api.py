@@ -8,15 +8,13 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from email.message import Message
-from typing import IO, Any
+from typing import Any
 
-from runyard import __version__, errors
+from runyard import web
 from runyard.bridges.rodan.credentials import Credentials
 from runyard.model import units
 
@@ -44,8 +42,8 @@ class Api:
         self._token = ""
         # Rodan's users have names until the middle of 2023, and mail addresses since: what works is remembered.
         self._forms = ["email", "username"] if "@" in self._user else ["username", "email"]
-        self._redirects = _Redirects(self._base)
-        context = urllib.request.HTTPSHandler(context=_context(credentials.authorities))
+        self._redirects = web.Redirects(self._base)
+        context = urllib.request.HTTPSHandler(context=web.context(credentials.authorities, "SSL_CERT_FILE"))
         self._files = urllib.request.build_opener(context, self._redirects)
         self._login = urllib.request.build_opener(context, _NoRedirects())
 
@@ -55,7 +53,8 @@ class Api:
         for form in tuple(self._forms):
             status, said = self._ask_for_token(form)
             if status == http.HTTPStatus.OK:
-                self._token = self._redirects.token = _token_of(said, self._host)
+                self._token = _token_of(said, self._host)
+                self._redirects.authorization = f"Token {self._token}"
                 self._forms = [form]
                 return
             answers.append(status)
@@ -79,7 +78,7 @@ class Api:
         for is_last in (not self._token, True):
             if not self._token:
                 self.login()
-            request = _request(f"{self._base}{urllib.parse.quote(path, safe='/%?&=:@!$,;()*+~')}")
+            request = web.request(f"{self._base}{urllib.parse.quote(path, safe='/%?&=:@!$,;()*+~')}")
             request.add_unredirected_header("Authorization", f"Token {self._token}")
             try:
                 return self._files.open(request, timeout=TIMEOUT_S)
@@ -89,13 +88,13 @@ class Api:
                         raise _of_status(path, error.code, self._host) from None
                 self._token = ""
             except (OSError, http.client.HTTPException) as error:
-                raise NotNow(f"{path}: Rodan at {self._host} cannot be reached: {_reason(error)}") from None
+                raise NotNow(f"{path}: Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
         raise AssertionError("the second time is the last")
 
     def _ask_for_token(self, form: str) -> tuple[int, bytes]:
         body = urllib.parse.urlencode({form: self._user, "password": self._password}).encode()
         try:
-            with self._login.open(_request(f"{self._base}{LOGIN}", body), timeout=TIMEOUT_S) as answer:
+            with self._login.open(web.request(f"{self._base}{LOGIN}", body), timeout=TIMEOUT_S) as answer:
                 return int(answer.status), answer.read(CHUNK)
         except urllib.error.HTTPError as error:
             with error:
@@ -106,50 +105,12 @@ class Api:
                     raise NotNow(f"Rodan at {self._host} sends the login on to {there}: correct RODAN_HOST") from None
                 return error.code, b""
         except (OSError, http.client.HTTPException) as error:
-            raise NotNow(f"Rodan at {self._host} cannot be reached: {_reason(error)}") from None
+            raise NotNow(f"Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         return None
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Followed, and with the token only as long as they stay at Rodan."""
-
-    max_redirections = 5
-
-    def __init__(self, base: str) -> None:
-        self._base, self.token = base, ""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
-            return None
-        following = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-        if following is not None and _origin(newurl) == _origin(self._base):
-            following.add_unredirected_header("Authorization", f"Token {self.token}")
-        return following
-
-
-def _origin(url: str) -> tuple[str, str | None, int]:
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _context(authorities: str) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=authorities or None)
-    except (OSError, ssl.SSLError) as error:
-        raise errors.ConfigError(
-            f"SSL_CERT_FILE: {authorities} cannot be used: {error.strerror or error}",
-            "it names a file of certificates in PEM form",
-        ) from None
-
-
-def _request(url: str, body: bytes | None = None) -> urllib.request.Request:
-    return urllib.request.Request(url, body, {"User-Agent": f"runyard/{__version__}"})
 
 
 def _token_of(said: bytes, host: str) -> str:
@@ -202,11 +163,4 @@ def _read(answer: Any, path: str) -> bytes:
     try:
         return bytes(answer.read(CHUNK))
     except (OSError, http.client.HTTPException) as error:
-        raise NotNow(f"{path}: the connection to Rodan broke: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    inner = getattr(error, "reason", error)
-    if isinstance(inner, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {inner.verify_message}"
-    return str(getattr(inner, "strerror", None) or inner or type(error).__name__)
+        raise NotNow(f"{path}: the connection to Rodan broke: {web.reason(error)}") from None

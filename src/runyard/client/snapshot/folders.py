@@ -54,6 +54,7 @@ class Snapshot:
     tree: Tree
     git: staged.Git | None = None
     diff: bytes = b""
+    before: bytes = b""  # the description of the folder when it was read last, which the yard may have
 
     def sources(self) -> dict[str, Path]:
         """Where the bytes of each digest were."""
@@ -105,8 +106,10 @@ def _take(
     with camera.progress(f"reading {limit.what}", sum(sizes.values())) as advance:
         tree = Tree.build(reading.digests(found, cache, advance), found.links)
     cache.save()
+    before = cache.last_tree()
+    cache.keep_tree(tree.encode())
     origin = describe()
-    return Snapshot(root=root, tree=tree, git=_git(origin), diff=origin.diff if origin else b"")
+    return Snapshot(root=root, tree=tree, git=_git(origin), diff=origin.diff if origin else b"", before=before)
 
 
 def _git(origin: git.Origin | None) -> staged.Git | None:

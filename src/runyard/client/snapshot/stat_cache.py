@@ -45,14 +45,31 @@ class StatCache:
             self._seen[path] = [*identity(status), digest]
 
     def save(self) -> None:
-        if self._path is None or self._seen == self._known:
-            return
+        if self._path is not None and self._seen != self._known:
+            _write(self._path, json.dumps(self._seen, separators=(",", ":")).encode())  # dump() writes value by value
+
+    def last_tree(self) -> bytes:
+        """The description of the folder as it was when it was read last; empty where nobody knows."""
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as file:
-                json.dump(self._seen, file, separators=(",", ":"))
-            os.replace(file.name, self._path)
-            _forget_old(self._path.parent)
+            return self._tree_path.read_bytes() if self._tree_path else b""
+        return b""
+
+    def keep_tree(self, description: bytes) -> None:
+        if self._tree_path is not None:
+            _write(self._tree_path, description)
+
+    @property
+    def _tree_path(self) -> Path | None:
+        return None if self._path is None else self._path.with_suffix(".tree")
+
+
+def _write(path: Path, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(data)
+        os.replace(file.name, path)
+        _forget_old(path.parent)
 
 
 def _read(path: Path | None) -> dict[str, list[Any]]:

@@ -13,7 +13,7 @@ import json
 from importlib import resources
 
 MODULES = (  # each imports only those before it
-    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "upkeep", "packages", "desk",
+    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "leaving", "upkeep", "packages", "desk",
 )  # fmt: skip
 OLDEST = "3.6"
 TOO_OLD = "too old for runyard: "

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Tuple, TypeVar
 
-from . import building, commands, files, outputs, packages, scanning, stock, upkeep
+from . import building, commands, files, leaving, outputs, packages, scanning, stock, upkeep
 
 MARK = b"\0runyard answers\0"  # whatever a login shell says comes before it
 HEAD = struct.Struct(">cI")  # of a frame: its kind, and how many bytes follow
@@ -76,6 +76,10 @@ class Desk:
     def do_tidy(self, request: Json) -> None:
         runs, at = files.encode(request["runs"]), request["at"]
         self._tell(upkeep.tidy(_stock(request), runs, at, request["living"], request["limit"], self._beat))
+
+    def do_leave(self, request: Json) -> None:
+        leaving.leave(_stock(request), files.encode(request["runs"]), request["leaving"], self._beat)
+        self._tell(None)
 
     def do_fetch(self, request: Json) -> None:
         for path in self._beating(request["paths"]):

@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any, Dict, Iterator, List, Optional, Set
 
-from . import files, trees
+from . import files, leaving, trees
 from .stock import Beat, Stock, names, put_away, read_pin
 
 LEFT_BEHIND_S = 86400.0  # what a killed program left half made is removed after so long
@@ -39,7 +39,10 @@ def _release(stock: Stock, runs: bytes, at: List[int], living: Set[str], beat: B
         path = os.path.join(stock.root, b"pins", name)
         pin = read_pin(path)
         if pin is not None and pin.get("agent") == stock.agent and pin.get("at", at) <= at:
-            _forget(os.path.join(runs, found.group(1), b"a" + found.group(2)), path, beat)
+            if leaving.is_kept(stock, name[: -len(b".json")].decode()):  # somebody wanted all of it to stay
+                files.remove(path)
+            else:
+                _forget(os.path.join(runs, found.group(1), b"a" + found.group(2)), path, beat)
 
 
 def _forget(home: bytes, pin: bytes, beat: Beat) -> None:

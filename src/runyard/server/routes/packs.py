@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from runyard import errors
 from runyard.blobs.base import Blobs
-from runyard.model import fields, packs
+from runyard.model import edits, fields, packs
 from runyard.model.digest import check_digest
 from runyard.server import body
 from runyard.server.answers import answer
@@ -19,7 +19,7 @@ from runyard.server.call import Call
 from runyard.server.parameters import path, query
 from runyard.server.route import Answer, Body, Route
 from runyard.server.routes.outputs import FILE, OCTETS
-from runyard.server.schemas.build import BOOLEAN, described, integer, listed, record
+from runyard.server.schemas.build import BOOLEAN, described, integer, listed, record, text
 from runyard.server.schemas.common import DIGEST
 from runyard.server.service import Service
 from runyard.server.stream import ByteStream
@@ -46,6 +46,19 @@ def _store(blobs: Blobs, data: bytes) -> int:
         raise errors.InvalidInput("the pack is empty", "send at least one file")
     blobs.put_many(contents)
     return len(contents)
+
+
+async def put_edited(call: Call) -> Response:
+    given = fields.mapping(await call.json(), "body", ("digest", "base", "pieces"))
+    digest, base = (check_digest(given.get(name), name) for name in ("digest", "base"))
+    await call.service.write(_store_edited, call.service.yard.blobs, digest, base, given.get("pieces"))
+    return answer({"digest": digest})
+
+
+def _store_edited(blobs: Blobs, digest: str, base: str, pieces: object) -> None:
+    if blobs.size(base) > packs.LARGE:
+        raise errors.InvalidInput(f"base: {base} is too large to be edited", "send the file as it is")
+    blobs.put(digest, [edits.apply(blobs.read(base, 0, packs.LARGE), pieces)])
 
 
 async def fetch_pack(call: Call) -> ASGIApp:
@@ -119,6 +132,10 @@ def _digests(given: dict[str, Any]) -> list[str]:
 
 QUESTION = record({"digests": listed(DIGEST, maxItems=packs.MOST_ASKED)})
 EXAMPLE = {"digests": ["sha256:" + "0" * 64]}
+RANGE = described(listed(integer(), minItems=2, maxItems=2), "From where to where in the base, in bytes")
+PIECES = listed({"anyOf": [text("New text"), RANGE]}, maxItems=edits.MOST_PIECES)
+EDIT = record({"digest": DIGEST, "base": DIGEST, "pieces": PIECES})
+EDIT_EXAMPLE = {"digest": "sha256:" + "0" * 64, "base": "sha256:" + "1" * 64, "pieces": [[0, 10], "new", [12, 90]]}
 FRAMES = "For each file its digest (32 bytes), its length (8 bytes, big-endian) and its bytes"
 
 ROUTES = (
@@ -134,6 +151,13 @@ ROUTES = (
         f"for each file, {packs.PACK >> 20} MiB for all together.",
         answers=(Answer(description="Stored", schema=record({"stored": integer("How many files")})),),
         errors=(413,),
+    ),
+    Route(
+        method="POST", path="/blobs/edit", handler=put_edited, access=Access.UPLOADER,
+        summary="Store a text by what differs from one that the yard has", body=Body(schema=EDIT, example=EDIT_EXAMPLE),
+        description="Such as the description of a folder in which one file changed. Refused where the result has "
+        "another digest than it says.",
+        answers=(Answer(description="Stored", schema=record({"digest": DIGEST})),), errors=(404,),
     ),
     Route(
         method="POST", path="/blobs/fetch", handler=fetch_pack, access=Access.ANY,

@@ -117,8 +117,11 @@ ORIGIN = record(
 INPUT = record(
     {
         "digest": described(DIGEST, "Of a file that the yard has"),
+        "url": text("Instead of a digest: where it is fetched from", maxLength=input_file.LONGEST_URL),
+        "secret": text("Name of the site's secret that is shown there", maxLength=100),
         "to": text("Where, below the inputs directory", minLength=1, maxLength=input_file.LONGEST_PATH),
-    }
+    },
+    required=[],
 )
 
 RECORDED = record(
@@ -172,6 +175,7 @@ RUN_SPEC = record(
             {**listed(INPUT, maxItems=input_file.MOST), "description": "Files that it finds below $RUNYARD_INPUTS"}
         ),
         "outputs": or_null({**TEXTS, "description": "Which files below $OUTPUT_DIR come back", "default": ["**"]}),
+        "keep": or_null(text("What stays at the site afterwards: none, unsaved, outputs, failed:3d, all:7d")),
         "split_output": or_null(described(BOOLEAN, "Also keep stdout and stderr apart")),
         "stdout": or_null(output_file("A file for standard output")),
         "stderr": or_null(output_file("A file for standard error; without it, where standard output goes")),

@@ -88,6 +88,7 @@ CLAIM = record(
         "resources": ANYTHING,
         "avoid": described(TEXTS, "Nodes of the site that failed earlier attempts of the run"),
         "state": ATTEMPT_STATE,
+        "permit": or_null(described(NUMBER, "Seconds that it may live after the yard last heard of its agent")),
     },
     description="An attempt that now belongs to the agent.",
 )

@@ -129,13 +129,13 @@ def copy(source: str, to: str) -> None:
 
 def run_program(job: Dict[str, Any], param2val: Dict[str, Any], import_from: List[str]) -> int:
     project_path = job["project_path"]
-    with alone(project_path):
+    with alone(project_path) as hold:
         hosts = {socket.gethostname(), socket.gethostname().lower(), socket.gethostname().partition(".")[0]}
         chunks = [os.path.join(project_path, host + "_param2val_chunk.pkl") for host in hosts.union(job["workers"])]
         for path in chunks:
             write_chunk(path, [param2val])
         try:
-            return execute([sys.executable, job["program"]], import_from)
+            return execute([sys.executable, job["program"]], import_from, hold)
         finally:
             for path in chunks:
                 with contextlib.suppress(OSError):
@@ -143,8 +143,8 @@ def run_program(job: Dict[str, Any], param2val: Dict[str, Any], import_from: Lis
 
 
 @contextlib.contextmanager
-def alone(project_path: str) -> Iterator[None]:
-    """One at a time on this machine. The kernel gives the name back when its holder ends, however it ends."""
+def alone(project_path: str) -> Iterator[int]:
+    """One at a time on this machine. The kernel gives the name back when all who have the descriptor have ended."""
     holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     name = "\0runyard-ludwig-" + hashlib.sha256(project_path.encode()).hexdigest()
     told = False
@@ -155,7 +155,7 @@ def alone(project_path: str) -> Iterator[None]:
                 sys.stdout.flush()
                 told = True
             time.sleep(AGAIN_S)
-        yield
+        yield holder.fileno()
     finally:
         holder.close()
 
@@ -177,11 +177,11 @@ def write_chunk(path: str, chunk: List[Dict[str, Any]]) -> None:
     os.replace(draft, path)
 
 
-def execute(command: List[str], import_from: List[str]) -> int:
-    """It hears the same signals as we do; we stay to tidy up."""
+def execute(command: List[str], import_from: List[str], hold: int) -> int:
+    """It hears the same signals as we do; we stay to tidy up. What it holds, it holds without us too."""
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     paths = import_from + [path for path in [os.environ.get("PYTHONPATH")] if path]
-    code = subprocess.call(command, env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)))
+    code = subprocess.call(command, env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)), pass_fds=[hold])
     return code if code >= 0 else 128 - code
 
 

@@ -1,0 +1,78 @@
+"""What the agent knows of bundles, where nobody else can write. What it is about to hand in stands here first: an agent
+that is killed in between hands in the very same again, under the same key, and the yard knows that key."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import secrets
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runyard.hosts import local
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    name: str  # of the bundle
+    inode: int  # of its folder: another one is another bundle
+    key: str  # of the run, and of the state beside the bundle
+    owner: str = ""
+    run: dict[str, Any] | None = None
+    id: int | None = None
+    refused: str = ""  # why
+    cancelled: bool = False
+    over: bool = False  # the last has been written beside it
+
+    @property
+    def is_pending(self) -> bool:
+        """It is to be handed in."""
+        return self.id is None and not self.refused
+
+    def evolve(self, **changes: Any) -> Note:
+        return dataclasses.replace(self, **changes)
+
+
+def new_key() -> str:
+    return secrets.token_hex(16)
+
+
+class Notes:
+    """Of one drop box. Threads may share it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._lock = directory, threading.Lock()
+        local.make_directory(os.fspath(directory))
+        self._notes = {note.name: note for note in map(_read, sorted(directory.glob("*.json")))}
+
+    def all(self) -> list[Note]:
+        with self._lock:
+            return list(self._notes.values())
+
+    def get(self, name: str) -> Note | None:
+        with self._lock:
+            return self._notes.get(name)
+
+    def keep(self, note: Note) -> None:
+        with self._lock:
+            data = json.dumps(dataclasses.asdict(note)).encode()
+            local.write_file(os.fspath(self._path(note.name)), data, durable=True)
+            self._notes[note.name] = note
+
+    def drop(self, name: str) -> None:
+        with self._lock, contextlib.suppress(FileNotFoundError):
+            self._notes.pop(name, None)
+            self._path(name).unlink()
+
+    def _path(self, name: str) -> Path:
+        """A name that somebody else chose becomes no path."""
+        return self._directory / f"{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> Note:
+    return Note(**json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,182 @@
+"""What is written beside a bundle: NAME.state/ with state.json, log and outputs/.
+
+Whoever owns the drop box can put anything in its place. So it is opened without following links, must belong to us and
+must have our key in it, and everything is written relative to the opened folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from runyard import errors
+from runyard.agent.spool.looking import DIRECTORY
+from runyard.agent.spool.notes import Note
+from runyard.model import bundle as names
+from runyard.model import paths
+
+KEY = ".key"
+PART = ".outputs.part"
+FIX = "whoever made it takes it away, or the bundle is handed in under another name"
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NotOurs(Exception):
+    """Somebody else made the folder that the state would be written to."""
+
+
+class Shelf:
+    """Opened; see `opened`. Everybody who can see the drop box may read it."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """As a whole: a reader finds the old one or the new one."""
+        self._write(f".{names.STATE_FILE}", json.dumps(state, indent=2).encode() + b"\n")
+        os.replace(f".{names.STATE_FILE}", names.STATE_FILE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def log_size(self) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            return os.stat(names.LOG, dir_fd=self._folder, follow_symlinks=False).st_size
+        return 0
+
+    def add_to_log(self, data: bytes) -> None:
+        with _opened(names.LOG, _WRITE | os.O_APPEND, self._folder) as file:
+            os.fchmod(file, 0o644)
+            _write_all(file, data)
+
+    def has_outputs(self) -> bool:
+        return names.OUTPUTS in os.listdir(self._folder)
+
+    @contextlib.contextmanager
+    def outputs(self) -> Iterator[Outputs]:
+        """They appear together, by one rename, at the end."""
+        _make(PART, self._folder)
+        with _opened(PART, DIRECTORY, self._folder) as part:
+            yield Outputs(part)
+        os.rename(PART, names.OUTPUTS, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def _write(self, name: str, data: bytes) -> None:
+        with _opened(name, _WRITE | os.O_TRUNC, self._folder) as file:
+            os.fchmod(file, 0o644)
+            _write_all(file, data)
+
+
+class Outputs:
+    """On their way. What is there already, as after a restart, is not brought again."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+
+    def has(self, path: str, digest: str) -> bool:
+        with self._above(path) as (folder, name):
+            try:
+                with _opened(name, _READ, folder) as file, open(file, "rb", closefd=False) as reader:
+                    return f"sha256:{hashlib.file_digest(reader, 'sha256').hexdigest()}" == digest
+            except FileNotFoundError:
+                return False
+
+    def write(self, path: str, digest: str, chunks: Iterable[bytes], executable: bool) -> None:
+        seen = hashlib.sha256()
+        with self._above(path) as (folder, name), _opened(name, _WRITE | os.O_TRUNC, folder) as file:
+            os.fchmod(file, 0o755 if executable else 0o644)
+            for chunk in chunks:
+                seen.update(chunk)
+                _write_all(file, chunk)
+        if f"sha256:{seen.hexdigest()}" != digest:
+            raise errors.YardUnreachable(f"{path} arrived damaged", "it is brought again")
+
+    @contextlib.contextmanager
+    def _above(self, path: str) -> Iterator[tuple[int, str]]:
+        *above, name = paths.relative(path, "outputs").split("/")
+        with contextlib.ExitStack() as stack:
+            folder = self._folder
+            for part in above:
+                _make(part, folder)
+                folder = stack.enter_context(_opened(part, DIRECTORY, folder))
+            yield folder, name
+
+
+@contextlib.contextmanager
+def opened(box: int, note: Note) -> Iterator[Shelf]:
+    """The one of this bundle in the opened drop box, made if need be; raises NotOurs."""
+    name = f"{note.name}{names.STATE}"
+    _claim(box, name, note.key)
+    try:
+        folder = os.open(name, DIRECTORY, dir_fd=box)
+    except OSError as error:
+        raise NotOurs(f"{name} in the drop box is no folder: {error.strerror}; {FIX}") from None
+    try:
+        _check(folder, name, note.key)
+        yield Shelf(folder)
+    finally:
+        os.close(folder)
+
+
+def remove(box: int, note: Note) -> None:
+    """With all that is in it, if it is ours."""
+    with contextlib.suppress(NotOurs), opened(box, note):
+        shutil.rmtree(f"{note.name}{names.STATE}", dir_fd=box)
+
+
+def _claim(box: int, name: str, key: str) -> None:
+    """Made elsewhere and renamed, so that it is never seen without its key. Of two, the first one has it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(name, dir_fd=box, follow_symlinks=False)
+        return
+    temporary = f".{key}.state"
+    _make(temporary, box)
+    with _opened(temporary, DIRECTORY, box) as folder:
+        Shelf(folder)._write(KEY, key.encode())
+    try:
+        os.rename(temporary, name, src_dir_fd=box, dst_dir_fd=box)
+    except OSError:
+        shutil.rmtree(temporary, dir_fd=box)
+
+
+def _check(folder: int, name: str, key: str) -> None:
+    _check_owner(folder, name)
+    try:
+        with _opened(KEY, _READ, folder) as file:
+            found = os.read(file, 100)
+    except OSError:
+        found = b""
+    if found != key.encode():
+        raise NotOurs(f"{name} in the drop box is of another agent, or of another bundle; {FIX}")
+
+
+def _check_owner(folder: int, name: str) -> None:
+    if os.fstat(folder).st_uid != os.geteuid():
+        raise NotOurs(f"{name} in the drop box was made by somebody else; {FIX}")
+
+
+def _make(name: str, folder: int) -> None:
+    """The group of a drop box with the setgid bit is everything's group in it."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, dir_fd=folder)
+    with _opened(name, DIRECTORY, folder) as made:
+        _check_owner(made, name)
+        os.fchmod(made, 0o755 | (os.fstat(made).st_mode & stat.S_ISGID))
+
+
+@contextlib.contextmanager
+def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
+    file = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

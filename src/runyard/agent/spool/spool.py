@@ -1,0 +1,84 @@
+"""One drop box, looked into by one process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+from runyard import errors
+from runyard.agent.spool import place
+from runyard.agent.spool.following import Following
+from runyard.agent.spool.link import SpoolLink
+from runyard.agent.spool.looking import Most
+from runyard.agent.spool.notes import Notes
+from runyard.agent.spool.taking import Rules, Taking
+from runyard.loop import Loop
+from runyard.model.nodes import Limits
+from runyard.settings import Settings
+
+AGAIN_S = 10.0  # before the next try at a drop box that somebody else looks into, or that is not there
+
+log = logging.getLogger(__name__)
+
+
+class Spool:
+    """A background part: `spool(stop)` goes on until it is stopped."""
+
+    def __init__(self, box: Path, link: SpoolLink, directory: Path, settings: Settings) -> None:
+        """`directory` is where the agent keeps what is its own."""
+        self.__name__ = f"drop-box-{box.name}"
+        self._box, self._link = box, link
+        name = hashlib.sha256(os.fsencode(box)).hexdigest()[:16]
+        self._directory = directory / "spool" / name
+        self._rules = Rules(
+            most=Most(bytes=settings.spool_limit, files=settings.spool_files),
+            limits=Limits(projects=tuple(settings.only_projects), users=tuple(settings.only_users)),
+        )
+
+    def __call__(self, stop: threading.Event) -> None:
+        told = ""
+        while not stop.is_set():
+            try:
+                with place.held(self._box) as ours:
+                    if ours:
+                        self._run(stop)
+                        return
+                trouble = "another process looks into it"
+            except errors.ConfigError as error:
+                trouble = str(error)
+            if trouble != told:
+                log.warning("drop box %s: %s", self._box, trouble)
+            told = trouble
+            stop.wait(AGAIN_S)
+
+    def tick(self) -> None:
+        """One pass, for whoever does not stay."""
+        with place.held(self._box) as ours:
+            for loop in self._loops() if ours else ():
+                loop.tick()
+
+    def _run(self, stop: threading.Event) -> None:
+        """Large bundles on their way keep nobody's state waiting."""
+        with contextlib.ExitStack() as stack:
+            for loop in self._loops():
+                thread = threading.Thread(target=_supervise, args=(loop, stop), name=loop.name, daemon=True)
+                thread.start()
+                stack.callback(thread.join)
+            stop.wait()
+
+    def _loops(self) -> list[Loop]:
+        kept = Notes(self._directory)
+        return [Taking(self._box, self._link, kept, self._rules), Following(self._box, self._link, kept)]
+
+
+def _supervise(loop: Loop, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            loop(stop)
+        except Exception:
+            log.exception("%s met an error that it does not know; it goes on", loop.name)
+            stop.wait(AGAIN_S)

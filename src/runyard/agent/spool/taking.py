@@ -1,0 +1,180 @@
+"""New bundles: looked at until they hold still, read, brought to the yard and handed in, or refused with a sentence.
+
+What is refused stays so until another bundle takes its name: nothing is tried for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pwd
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runyard import errors
+from runyard.agent.spool import looking, notes, place, reading, shelf
+from runyard.agent.spool.link import SpoolLink
+from runyard.agent.spool.looking import Bundle, Changed, Most
+from runyard.agent.spool.notes import Note, Notes
+from runyard.agent.spool.reading import Request
+from runyard.agent.spool.shelf import NotOurs
+from runyard.loop import Loop
+from runyard.model import bundle as names
+from runyard.model.nodes import Limits
+from runyard.model.spec import name_text
+
+LOOK_S = 1.0
+SETTLE_S = 1.0  # nothing in a bundle changed for so long, between two looks at all of it
+PAUSE_S = 5.0  # after the yard did not answer, or did not allow it
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    most: Most
+    limits: Limits  # whose bundles are taken
+
+
+class Taking(Loop):
+    again_s = LOOK_S
+
+    def __init__(
+        self, box: Path, link: SpoolLink, kept: Notes, rules: Rules, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(f"drop-box-{box.name}")
+        self._path, self._link, self._notes, self._rules, self._clock = box, link, kept, rules, clock
+        self._still: dict[str, tuple[str, float]] = {}  # what was seen last, and since when it has been so
+        self._not_before = float("-inf")
+        self._told = ""
+
+    def tick(self) -> bool:
+        if self._clock() < self._not_before:
+            return False
+        try:
+            with place.opened(self._path) as box:
+                self._look(box)
+                self._hand_in_all(box)
+            self._told = ""
+        except (errors.RunyardError, OSError) as error:
+            self._not_before = self._clock() + PAUSE_S
+            self._tell(error)
+        return False
+
+    def _tell(self, error: Exception) -> None:
+        if str(error) != self._told:
+            log.warning("drop box %s: %s", self._path, error)
+        self._told = str(error)
+
+    def _look(self, box: int) -> None:
+        found = [name.removesuffix(names.HANDED_IN) for name in os.listdir(box) if _is_handed_in(name)]
+        for name in sorted(found):
+            status = os.stat(f"{name}{names.HANDED_IN}", dir_fd=box, follow_symlinks=False)
+            if self._is_new(box, name, status.st_ino):
+                self._consider(box, name, status)
+        self._still = {name: seen for name, seen in self._still.items() if name in found}
+
+    def _is_new(self, box: int, name: str, inode: int) -> bool:
+        """A second bundle of one name waits for the end of the first, whose state it then replaces."""
+        note = self._notes.get(name)
+        if note is None:
+            return True
+        if note.inode == inode or not note.over:
+            return False
+        shelf.remove(box, note)
+        self._notes.drop(name)
+        return True
+
+    def _consider(self, box: int, name: str, status: os.stat_result) -> None:
+        draft = Note(name=name, inode=status.st_ino, key=notes.new_key())
+        try:
+            note = self._read(box, draft, status)
+        except Changed:
+            self._still.pop(name, None)
+            return
+        except errors.InvalidInput as error:
+            # What is wrong may be right in a moment, while somebody still writes.
+            note = draft.evolve(refused=sentence(error)) if self._has_settled(name, error.message) else None
+        if note is not None:
+            self._notes.keep(note)
+            self._still.pop(name, None)
+
+    def _read(self, box: int, draft: Note, status: os.stat_result) -> Note | None:
+        """None: it does not hold still yet."""
+        names.check_name(draft.name)
+        path = f"{draft.name}{names.HANDED_IN}"
+        if not stat.S_ISDIR(status.st_mode):
+            raise errors.InvalidInput(f"{path} is no folder", "a bundle is a folder with run.json in it")
+        with looking.opened(path, looking.DIRECTORY, box, path) as folder:
+            seen = looking.look(folder, self._rules.most)
+            if not self._has_settled(draft.name, seen.fingerprint()):
+                return None
+            request = reading.read(folder, seen)
+            owner = self._owner(seen, request)
+            self._bring(folder, seen, request)
+        return draft.evolve(owner=owner, run=request.run)
+
+    def _has_settled(self, name: str, seen: str) -> bool:
+        before, since = self._still.get(name, ("", 0.0))
+        if before != seen:
+            self._still[name] = (seen, self._clock())
+            return False
+        return self._clock() >= since + SETTLE_S
+
+    def _owner(self, seen: Bundle, request: Request) -> str:
+        """Who handed it in is whom its files belong to."""
+        try:
+            owner = name_text(pwd.getpwuid(seen.owner).pw_name, "owner")
+        except KeyError:
+            raise errors.InvalidInput(f"its owner, uid {seen.owner}, has no name on this machine") from None
+        limits = self._rules.limits
+        if not limits.allow(owner, request.project):
+            raise errors.InvalidInput(f"this drop box is for {limits.describe()}", "ask its admin")
+        return owner
+
+    def _bring(self, folder: int, seen: Bundle, request: Request) -> None:
+        """Trees go last, so that one which the yard has is whole. The yard checks digests once more."""
+        for digest in sorted(self._link.missing_blobs(list(request.files))):
+            path = request.files[digest]
+            with looking.opened_below(folder, path, seen.files[path]) as file:
+                self._link.put_blob(digest, Path(f"/proc/self/fd/{file}"), movable=False)
+        for digest in sorted(self._link.missing_blobs(list(request.texts))):
+            with tempfile.NamedTemporaryFile() as text:
+                text.write(request.texts[digest])
+                text.flush()
+                self._link.put_blob(digest, Path(text.name), movable=False)
+
+    def _hand_in_all(self, box: int) -> None:
+        for note in self._notes.all():
+            if not note.is_pending:
+                continue
+            try:
+                self.hand_in(note)
+            except errors.Forbidden as error:  # the yard's admin may come to allow it
+                with contextlib.suppress(NotOurs), shelf.opened(box, note) as beside:
+                    told = {"bundle": note.name, "id": None, "state": names.WAITING, "detail": sentence(error)}
+                    beside.write_state(told)
+                raise
+
+    def hand_in(self, note: Note) -> None:
+        assert note.run is not None
+        try:
+            run = self._link.hand_in(note.owner, note.key, note.run)
+        except (errors.InvalidInput, errors.TooLarge) as error:
+            self._notes.keep(note.evolve(refused=sentence(error)))
+            return
+        log.info("drop box %s: %s of %s is run %d", self._path, note.name, note.owner, run)
+        self._notes.keep(note.evolve(id=run))
+
+
+def sentence(error: errors.RunyardError) -> str:
+    return f"{error.message}: {error.fix}" if error.fix else error.message
+
+
+def _is_handed_in(name: str) -> bool:
+    return name.endswith(names.HANDED_IN) and not name.startswith(".")

@@ -1,0 +1,91 @@
+"""When a run may be tried again although nobody has proved that its last attempt is over.
+
+Without a scheduler nobody but its agent can say what became of an attempt. One of a run that wants to be tried again
+after a loss has a permit: its runner ends it so many seconds after the yard last heard of the agent, at the latest,
+whatever happens to agent, yard and network. See docs/internals/run-directory.md for how that is made sure of.
+
+| the agent                                       | attempt without a permit | attempt with one           |
+|-------------------------------------------------|--------------------------|----------------------------|
+| is heard of                                     | goes on                  | goes on                    |
+| is silent, or says that its node is             | goes on                  | goes on                    |
+| … for permit + grace + margin                   | goes on                  | is gone, and tried again   |
+| … for `lost_after`                              | is lost, for good        | as above                   |
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runyard import errors
+from runyard.model import spec
+from runyard.model.site import AGENT, SSH
+from runyard.model.states import Reason
+from runyard.store.rows import AnyRow
+
+MACHINE = "local"  # the kind of site that is the machine its agent runs on
+MARGIN_S = 15.0  # for clocks that do not run alike, and a machine so busy that even a SIGKILL takes a while
+LEASES = 2  # an agent that comes once in a while must be able to miss a turn
+CLOCK_SET_S = 5.0
+UPTIME = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # nobody sets this clock
+
+
+class Fate(enum.Enum):
+    """Of an attempt whose agent cannot be reached."""
+
+    GOES_ON = enum.auto()  # as far as anybody knows
+    GONE = enum.auto()  # proven by its permit
+    LOST = enum.auto()  # nothing is proven, and it was silent for too long
+
+
+def granted(site: AnyRow, agent: AnyRow, wanted: Mapping[str, Any], failures: int, seconds: float) -> float | None:
+    """The permit of a new attempt, in seconds; None: it has none. `seconds` is the yard's setting."""
+    if not seconds or "retry" not in wanted or not _may_be_cut_off(site):
+        return None
+    rule = spec.Retry.parse(wanted["retry"])
+    wants_another = failures < rule.max and Reason.LOST in rule.on
+    return max(seconds, LEASES * agent.lease) if wants_another else None
+
+
+def _may_be_cut_off(site: AnyRow) -> bool:
+    """A scheduler would know of its jobs, and what runs in the yard's own process falls silent with it."""
+    return bool(site.kind == SSH or (site.kind == MACHINE and json.loads(site.config).get("served_by") == AGENT))
+
+
+def fate(silent_for: float, permit: float | None, grace: float, lost_after: float) -> Fate:
+    if permit is not None:
+        return Fate.GONE if silent_for >= lifetime(permit, grace) else Fate.GOES_ON
+    return Fate.LOST if silent_for > lost_after else Fate.GOES_ON
+
+
+def lifetime(permit: float, grace: float) -> float:
+    """How long anything of an attempt can live after the yard last heard of its agent."""
+    return permit + grace + MARGIN_S
+
+
+def grace_of(wanted: Mapping[str, Any]) -> float:
+    try:
+        return spec.Stop.parse(wanted.get("stop", {})).grace
+    except errors.InvalidInput:  # a newer yard's words
+        return spec.Stop().grace
+
+
+class Vigil:
+    """Since when silence counts: nobody was listening before this process began, and a clock that was set forward makes
+    no silence."""
+
+    def __init__(self, now: Callable[[], float], steady: Callable[[], float] = UPTIME) -> None:
+        self._now, self._steady = now, steady
+        self._since = now()
+        self._offset = self._since - steady()
+
+    def since(self) -> float:
+        offset = self._now() - self._steady()
+        if abs(offset - self._offset) > CLOCK_SET_S:
+            self._since = self._now()
+        self._offset = offset
+        return self._since

@@ -1,0 +1,76 @@
+"""A run that lives by a permit ends by itself when it is not renewed, whatever its runner was doing meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from runyard.runner import kernel
+from runyard.runner.attendant import Attendant
+from tests.integration.runner.attempts import DAEMON, Attempt, NewAttempt, lives, python_job, until
+from tests.integration.runner.test_endings import HONOURS, IGNORES
+
+MESSAGE = "its permit ran out: no word from its agent for 60 s"
+PERMIT = {"seconds": 60}
+QUIET = {"beat": 600, "sample": 600}  # nothing else wakes the runner
+
+
+def allow(attempt: Attempt, seconds: float) -> None:
+    Attendant().renew(os.fsencode(attempt.directory), kernel.uptime() + seconds)
+
+
+def test_it_runs_out_and_the_whole_tree_is_gone(new_attempt: NewAttempt, python: str) -> None:
+    attempt = new_attempt(
+        python_job(DAEMON + IGNORES), python=python, permit=PERMIT, stop={"signal": "TERM", "grace": 0.5}, **QUIET
+    )
+    allow(attempt, 4)
+    attempt.begin()
+    pids = attempt.pids("daemon", "ready")
+    record = attempt.record()
+    assert (record["ending"], record["message"], record["tree_gone"]) == ("lost", MESSAGE, True)
+    assert attempt.text() == f"got {signal.SIGTERM:d}\n", "it was asked first"
+    assert not any(map(lives, pids))
+
+
+def test_a_renewed_one_lives(new_attempt: NewAttempt) -> None:
+    """It is read at its end at the latest. A stop is heard as ever."""
+    attempt = new_attempt(python_job(HONOURS), permit=PERMIT, **QUIET)
+    allow(attempt, 3)
+    attempt.begin()
+    attempt.wait_for("ready")
+    ends = kernel.uptime() + 4
+    allow(attempt, 600)
+    until(lambda: kernel.uptime() > ends)
+    assert (attempt.status() or {})["state"] == "running"
+    Attendant().stop(os.fsencode(attempt.directory), "user", 60, 0)
+    record = attempt.record()
+    assert (record["ending"], record["stop_reason"], record["exit_code"]) == ("stopped", "user", 5)
+
+
+def test_a_runner_that_was_stopped_ends_its_run_when_it_wakes(new_attempt: NewAttempt) -> None:
+    """At once: the time that the run had to end by itself is over. A renewal that came too late changes nothing."""
+    attempt = new_attempt(python_job(IGNORES), permit=PERMIT, stop={"signal": "TERM", "grace": 1}, **QUIET)
+    allow(attempt, 4)
+    runner = attempt.begin()
+    (pid,) = attempt.pids("ready")
+    runner.send_signal(signal.SIGSTOP)
+    over = kernel.uptime() + 6
+    until(lambda: kernel.uptime() > over)
+    allow(attempt, 600)
+    assert lives(pid)
+    runner.send_signal(signal.SIGCONT)
+    record = attempt.record()
+    assert (record["ending"], record["signal"]) == ("lost", signal.SIGKILL)
+    assert not lives(pid)
+
+
+def test_a_start_that_was_too_long_on_its_way_does_not_begin(new_attempt: NewAttempt, python: str) -> None:
+    attempt = new_attempt(python_job("open('begun', 'w')"), python=python, permit=PERMIT)
+    allow(attempt, -1)
+    record = attempt.run()
+    assert (record["ending"], record["message"], record["child"]) == ("lost", MESSAGE, None)
+    assert not (attempt.work / "begun").exists()
+
+
+def test_without_any_permit_it_does_not_begin(new_attempt: NewAttempt) -> None:
+    assert new_attempt(["true"], permit=PERMIT).run()["ending"] == "lost"
