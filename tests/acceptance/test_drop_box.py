@@ -36,12 +36,14 @@ STEPS = [
     f"{SPOOL}.shelf:Outputs.write:after",
     f"{SPOOL}.following:Following.bring_outputs:after",
 ]
+ODD = 'a "b" [c]* \\ ü.txt'  # what means something to sftp
 TRAIN = """
-import os, pathlib
+import os, pathlib, sys
 print("reading", open("corpora/a.txt").read().strip(), flush=True)
 out = pathlib.Path(os.environ["OUTPUT_DIR"], "models")
 out.mkdir()
 (out / "best.txt").write_text("42")
+(out / sys.argv[1]).write_text(pathlib.Path("corpora", sys.argv[1]).read_text())
 """
 
 
@@ -117,17 +119,21 @@ def test_code_data_log_and_results_through_the_jail(person: Person, yard: Yard) 
     project = person.project
     (project / "corpora").mkdir()
     (project / "corpora" / "a.txt").write_text("words")
+    (project / "corpora" / ODD).write_text("more")
     (project / "train.py").write_text("raise SystemExit('the older one')")
     person.git("init")
     person.git("add", ".")
     person.git("commit", "-m", "one")
     (project / "train.py").write_text(TRAIN)
+    (project / "train.py").chmod(0o600)
     (project / "latest").symlink_to("train.py")
-    bundle = person.submit("--name", "first try", "--data", "corpora", "--", "python3", "latest")
+    bundle = person.submit("--name", "first try", "--data", "corpora", "--", "python3", "latest", ODD)
     (project / "train.py").write_text("raise SystemExit('edited later')")
 
     state = person.wait(bundle, "succeeded", "failed", "refused")
 
+    sent = person.lab.incoming / f"{bundle}.run" / "code" / "train.py"
+    assert sent.stat().st_mode & 0o777 == 0o644, "an agent with an account of its own could not read it"
     assert (state["state"], state["exit_code"], state["site"]) == ("succeeded", 0, SITE), state
     assert state["owner"] == person.lab.user.name
     assert person.said("logs", bundle) == "reading words\n"
@@ -135,6 +141,7 @@ def test_code_data_log_and_results_through_the_jail(person: Person, yard: Yard) 
     person.said("fetch", bundle, "-o", "results")
     person.said("fetch", bundle, "-o", "results")
     assert (project / "results" / "models" / "best.txt").read_text() == "42"
+    assert (project / "results" / "models" / ODD).read_text() == "more"
     run = yard.client().run(state["id"])
     assert run.owner == person.lab.user.name
     assert run.spec["code"]["git"]["dirty"]
@@ -195,6 +202,56 @@ def test_what_is_refused_is_told_once_and_others_go_on(person: Person, yard: Yar
     assert "it has no run.json" in told["half"]
     assert "cwd cannot be set from a drop box" in told["absolute"]
     assert [run.id for run in yard.client().runs()] == [person.state(good)["id"]]
+
+
+def test_a_folder_that_the_yard_itself_looks_into(
+    make_yard: Callable[..., Yard], person: Person, tmp_path: Path
+) -> None:
+    """As with a shared drive, or a disk that is carried over."""
+    box = tmp_path / "box"
+    box.mkdir()
+    yard = make_yard(spool=box)
+    (person.project / "train.sh").write_text("echo $1; echo $1 > $OUTPUT_DIR/said\n")
+    done = person.cli("submit", "-q", "--code", ".", "--", "sh", "train.sh", "hello", via=str(box))
+    assert done.returncode == 0, done.stderr
+    bundle = done.stdout.strip()
+    until(lambda: '"succeeded"' in person.cli("ls", "--json", via=str(box)).stdout, timeout=120, what="its end")
+    assert person.cli("logs", bundle, via=f"file://{box}").stdout == "hello\n"
+    fetched = person.cli("fetch", "-q", bundle, via=str(box))
+    assert (person.project / fetched.stdout.strip()).read_text() == "hello\n", fetched.stderr
+    assert [run.site for run in yard.client().runs()] == ["local"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["submit", "--wait", "--", "true"], "--wait needs a yard"),
+        (["submit", "--cwd", "/etc", "--", "true"], "cwd cannot be set from a drop box"),
+        (["submit", "--data", "/etc", "--", "true"], "'/etc' is a path of the site"),
+        (["logs"], "no bundle was named"),
+        (["logs", "none"], "has no bundle none"),
+        (["fetch", "../x"], "is not a good name"),
+        (["cancel", "none"], "has no bundle none"),
+        (["ls", "--state", "queued"], "--state needs a yard"),
+    ],
+)
+def test_what_the_client_refuses(person: Person, words: list[str], sentence: str) -> None:
+    done = person.cli(*words)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert list(person.lab.incoming.iterdir()) == []
+
+
+@pytest.mark.parametrize("via", ["sftp://", "sftp://-oProxyCommand=x/y", "sftp://box:port/x", "ftp://x/y", "/none"])
+def test_places_that_are_none(person: Person, via: str) -> None:
+    done = person.cli("ls", via=via)
+    assert (done.returncode, "--via: " in done.stderr) == (2, True), done.stderr
+
+
+def test_a_drop_box_that_is_not_there(person: Person) -> None:
+    done = person.cli("submit", "--no-code", "--", "true", via="sftp://box/elsewhere")
+    assert done.returncode == 1
+    assert "sftp://box/elsewhere" in done.stderr
 
 
 def test_a_site_that_nobody_allowed_waits_and_says_so(make_yard: Callable[..., Yard], person: Person) -> None:

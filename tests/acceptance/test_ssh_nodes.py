@@ -27,11 +27,11 @@ COUNTED = "".join(f"{number}\n" for number in range(1, 10))
 class NodeYard:
     """A yard, and the nodes of a lab as its only site of use."""
 
-    def __init__(self, lab: NodeLab, yard: Yard) -> None:
+    def __init__(self, lab: NodeLab, yard: Yard, permit: int = 0) -> None:
         self.lab, self.yard = lab, yard
         config = shutil.copy(lab.configuration, yard.home / "ssh_config")  # connections are shared by its name
         self.options = [f"ssh_config={config}", "cpus=2"]
-        (yard.home / "config.toml").write_text("lease = 5\nlost_after = 15\n")
+        (yard.home / "config.toml").write_text(f"lease = 5\nlost_after = 15\npermit = {permit}\n")
         yard.start()
 
     def add_site(self, *words: str) -> None:

@@ -75,8 +75,8 @@ class Agent:
         fetcher: Fetcher = NOTHING,
     ) -> None:
         """`directory` is the agent's own; `root` that of the attempts, where they are on another machine; `identity`
-        says who it is, where its runs do not execute here; `room` what is said of disks, `fetcher` how files come from the web. A link that is `lent` is
-        somebody else's to close."""
+        says who it is, where its runs do not execute here; `room` what is said of disks, `fetcher` how files come from
+        the web. A link that is `lent` is somebody else's to close."""
         # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
         who = identity or of_this_machine(site if total.elastic else durable_name(directory))
         self.name, self.site = who.name, site

@@ -6,6 +6,8 @@ snapshot any more end the submit.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from runyard import errors
 from runyard.client.patience import Patience
 from runyard.client.snapshot import Progress, Snapshot, reading, unseen
-from runyard.model import packs
+from runyard.model import edits, packs
 
 if TYPE_CHECKING:
     from runyard.client.client import Client
@@ -36,17 +38,28 @@ def send(
     """Everything that these consist of, and further texts. A tree goes last: one that the yard has is whole."""
     uploader = _Uploader(client, progress)
     texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()} | dict(further or {})
-    bases = {_digest(snapshot.before): snapshot.before for snapshot in snapshots if snapshot.before}
-    wanted = set(uploader.missing(list({**texts, **bases})))
+    before = {snapshot.tree.digest: _Before(snapshot.before) for snapshot in snapshots if snapshot.before}
+    absent = set(uploader.missing([*texts, *(tree.digest for tree in before.values())]))
+    known = {digest: tree for digest, tree in before.items() if digest in absent and tree.digest not in absent}
     sources, sizes = {}, {}
     for snapshot in snapshots:
-        if snapshot.tree.digest in wanted:
+        if (digest := snapshot.tree.digest) in absent:
+            had = known[digest].files() if digest in known else set()
             sources.update(snapshot.sources())
-            sizes.update(snapshot.tree.digests())
-    had = {digest: base for digest, base in bases.items() if digest not in wanted}
-    asked = [digest for digest in sizes if digest not in _named_in(had.values())]
-    uploader.files({digest: (sources[digest], sizes[digest]) for digest in uploader.missing(asked)})
-    uploader.texts({digest: data for digest, data in texts.items() if digest in wanted})
+            sizes.update({file: size for file, size in snapshot.tree.digests().items() if file not in had})
+    uploader.files({digest: (sources[digest], sizes[digest]) for digest in uploader.missing(list(sizes))})
+    uploader.texts({digest: data for digest, data in texts.items() if digest in absent}, known)
+
+
+class _Before:
+    """A folder as it was when it was read last. Where the yard has its description, it has its files."""
+
+    def __init__(self, description: bytes) -> None:
+        self.description = description
+        self.digest = f"sha256:{hashlib.sha256(description).hexdigest()}"
+
+    def files(self) -> set[str]:
+        return {digest for _, digest, *_ in json.loads(self.description)["files"]}
 
 
 class _Uploader:
@@ -93,14 +106,32 @@ class _Uploader:
                 stopped.set()
                 raise
 
-    def texts(self, wanted: Mapping[str, bytes]) -> None:
-        """A tree of very many files may be large itself."""
-        small = {digest: data for digest, data in wanted.items() if len(data) <= packs.LARGE}
+    def texts(self, wanted: Mapping[str, bytes], known: Mapping[str, _Before]) -> None:
+        """A tree of very many files may be large itself. `known`: what the yard has that is much like them."""
+        left = {
+            digest: data
+            for digest, data in wanted.items()
+            if digest not in known or not self._send_edited(digest, data, known[digest])
+        }
+        small = {digest: data for digest, data in left.items() if len(data) <= packs.LARGE}
         for pack in _packs(small.items()):
             self._send_pack(pack)
-        for digest, data in wanted.items():
+        for digest, data in left.items():
             if digest not in small:
                 self._transfer("PUT", f"/blobs/{digest}", data)
+
+    def _send_edited(self, digest: str, data: bytes, known: _Before) -> bool:
+        """Whether that was worth it, and the yard could make it of what it has."""
+        if max(len(data), len(known.description)) > packs.LARGE:
+            return False
+        told = {"digest": digest, "base": known.digest, "pieces": edits.compare(known.description, data)}
+        if len(json.dumps(told["pieces"])) > len(data) // 2:
+            return False
+        try:
+            self._client.call("POST", "/blobs/edit", told, repeatable=True)
+        except (errors.NotFound, errors.InvalidInput):
+            return False
+        return True
 
     def _send_pack(self, pack: Sequence[tuple[str, bytes]]) -> None:
         """What we checked and the yard finds wrong was damaged on its way."""

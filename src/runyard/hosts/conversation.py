@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -62,6 +63,8 @@ class Channel:
         assert self._process.stdin is not None and self._process.stdout is not None
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         os.set_blocking(self.stdin.fileno(), False)
+        with contextlib.suppress(OSError):  # only quicker: fewer turns between us and ssh
+            fcntl.fcntl(self.stdin, fcntl.F_SETPIPE_SZ, READ)
 
     @property
     def code(self) -> int | None:

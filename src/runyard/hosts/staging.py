@@ -10,6 +10,8 @@ from typing import Any
 from runyard.hosts.base import Built, Parcel, Plan, Wanted
 from runyard.hosts.far.desk import PIECE
 
+TOGETHER = 256 << 10  # bytes
+
 
 def question(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(plan) for plan in plans]
@@ -26,11 +28,21 @@ def answer(plans: Sequence[Plan], found: Iterable[dict[str, Any]]) -> Built:
 
 
 def stream(parcels: Iterable[Parcel]) -> Iterator[bytes]:
-    """Each parcel as its name, its pieces and an empty piece; an empty name ends it all."""
+    """Each parcel as its name, its pieces and an empty piece; an empty name ends it all. Small ones go together: to
+    hand over bytes has its price, however few they are."""
+    gathered: list[bytes] = []
+    held = 0
+    for part in _parts(parcels):
+        gathered += (PIECE.pack(len(part)), part)
+        held += PIECE.size + len(part)
+        if held >= TOGETHER:
+            yield b"".join(gathered)
+            gathered, held = [], 0
+    yield b"".join((*gathered, PIECE.pack(0)))
+
+
+def _parts(parcels: Iterable[Parcel]) -> Iterator[bytes]:
     for parcel in parcels:
-        name = json.dumps([parcel.digest, parcel.offset]).encode()
-        yield PIECE.pack(len(name)) + name
-        for piece in filter(None, parcel.pieces):
-            yield PIECE.pack(len(piece)) + piece
-        yield PIECE.pack(0)
-    yield PIECE.pack(0)
+        yield json.dumps([parcel.digest, parcel.offset]).encode()
+        yield from filter(None, parcel.pieces)
+        yield b""

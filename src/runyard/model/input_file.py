@@ -105,9 +105,7 @@ def _secret(value: object, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or not _SECRET.fullmatch(value):
-        raise errors.InvalidInput(
-            f"{where}: that is no name of a secret", "name one that the site has"
-        )
+        raise errors.InvalidInput(f"{where}: that is no name of a secret", "name one that the site has")
     return value
 
 

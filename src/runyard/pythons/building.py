@@ -26,6 +26,8 @@ def build(place: str, build: str, ask: Json) -> None:
     """What goes wrong is noted for whoever asks."""
     prefix, log = os.path.join(place, build), os.path.join(place, build + ".log")
     try:
+        shelves.clear(place, build)
+        shelves.tidy(*ask["tidy"])
         for step in _steps(prefix, ask):
             _carry_out(step, log)
         shelves.succeed(place, build)

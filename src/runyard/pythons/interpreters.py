@@ -9,7 +9,7 @@ from typing import Dict, Iterator, Optional, Tuple
 
 from .condas import Missing
 
-ANSWER_S = 60.0
+ANSWER_S = 10.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 _FOUND: Dict[Tuple[str, str], Optional[str]] = {}  # version by interpreter and PATH, for as long as this process lives
 

@@ -56,10 +56,10 @@ def pin(place: str, agent: str, attempts: List[str]) -> None:
             pass
 
 
-def clear(place: str) -> None:
-    """What killed and failed builds left. Only with the lock of the place: nobody is at work there."""
+def clear(place: str, build: str = "") -> None:
+    """What killed and failed builds left. Only for whoever holds the lock: nobody else is at work there."""
     for name in os.listdir(place):
-        if name in ("lock", "pins"):
+        if name in ("lock", "pins") or (build and name.startswith(build)):
             continue
         path = os.path.join(place, name)
         if os.path.isdir(path) and not os.path.islink(path):

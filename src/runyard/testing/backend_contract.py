@@ -77,11 +77,11 @@ def sight(backend: Backend, job: Job) -> Sighting:
     return backend.poll([job])[job.key]
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+def until(condition: Callable[[], object], what: str, patience: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {PATIENCE_S:g} seconds")
+            raise AssertionError(f"{what}: not within {patience:g} seconds")
         time.sleep(0.02)
 
 

@@ -23,8 +23,8 @@ import pytest
 
 from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
 from runyard.testing.cache_contract import WEIRD, CacheContract
-from runyard.testing.leave_contract import LeaveContract
 from runyard.testing.cache_store import digest
+from runyard.testing.leave_contract import LeaveContract
 
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
 

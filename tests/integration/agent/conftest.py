@@ -14,13 +14,14 @@ import pytest
 
 from runyard.agent.agent import Agent
 from runyard.agent.errands import Errands, InlineErrands
+from runyard.agent.fetching import NOTHING, Fetcher
 from runyard.backends.base import Backend
 from runyard.backends.local import LocalBackend
 from runyard.model.resources import Capacity, Gpu
 from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
 from runyard.runner import link, records, sweep, tree
-from runyard.testing.backend_contract import until
+from runyard.testing.backend_contract import PATIENCE_S, until
 from tests.integration.agent.fake_yard import FakeYard
 
 
@@ -60,18 +61,18 @@ class Crew:
 
     def agent(
         self, *, cpus: int = 2, gpus: tuple[Gpu, ...] = (), backend: Backend | None = None,
-        errands: Errands | None = None, described: SiteSpec | None = None,
+        errands: Errands | None = None, described: SiteSpec | None = None, fetcher: Fetcher = NOTHING,
     ) -> Agent:  # fmt: skip
         """A fresh one, as after a restart. The one before it is killed: it is never asked anything again."""
         total = Capacity(cpus=cpus, memory=1 << 40, gpus=gpus)
         made = Agent(
             self.yard, backend or LocalBackend(self.site), self.site, "local", total,
-            errands=errands or InlineErrands(), described=described,
+            errands=errands or InlineErrands(), described=described, fetcher=fetcher,
         )  # fmt: skip
         self._agents.append(made)
         return made
 
-    def drive(self, agent: Agent, condition: Callable[[], object], what: str) -> None:
+    def drive(self, agent: Agent, condition: Callable[[], object], what: str, patience: float = PATIENCE_S) -> None:
         """Tick until something is true."""
 
         def tick() -> object:
@@ -79,7 +80,7 @@ class Crew:
             agent.tick()
             return condition()
 
-        until(tick, what)
+        until(tick, what, patience)
 
     def directory(self, key: AttemptKey) -> Path:
         return self.site / "runs" / str(key.run) / f"a{key.attempt}"

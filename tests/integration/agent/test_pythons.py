@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runyard.agent.agent import Agent
 from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
 from tests.integration.agent.conftest import Crew
 from tests.integration.agent.wheels import Index
 
+PATIENCE_S = 240.0
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SHOW = ["python", "-c", "import os, sys, nets; print(nets.version, sys.prefix == os.environ['VIRTUAL_ENV'])"]
 
@@ -42,15 +45,20 @@ def builds(crew: Crew) -> list[Path]:
     return [path for path in crew.site.glob("envs/*/*") if (path / "bin").is_dir() and not path.is_symlink()]
 
 
+def drive(crew: Crew, agent: Agent, condition: Callable[[], object], what: str) -> None:
+    """To make an environment takes pip a while."""
+    crew.drive(agent, condition, what, PATIENCE_S)
+
+
 def test_two_runs_share_what_is_built_once(crew: Crew, index: Index) -> None:
     index.add("nets")
     agent, python = crew.agent(described=described(index)), requirements(crew, "nets==1.0\n")
     keys = [crew.yard.submit(SHOW, python_env=python) for _ in range(2)]
-    crew.drive(agent, lambda: all(key in crew.yard.ended for key in keys), "both ends")
+    drive(crew, agent, lambda: all(key in crew.yard.ended for key in keys), "both ends")
     assert [crew.yard.log(key) for key in keys] == ["1.0 True\n"] * 2
     [first] = builds(crew)
     later = crew.yard.submit(SHOW, python_env=python)
-    crew.drive(agent, lambda: later in crew.yard.ended, "a later end")
+    drive(crew, agent, lambda: later in crew.yard.ended, "a later end")
     assert crew.yard.log(later) == "1.0 True\n" and builds(crew) == [first]
     told = {report.detail for report in crew.yard.reports if report.detail}
     assert any(text.startswith("building the Python environment") for text in told)
@@ -61,7 +69,7 @@ def test_setup_lines_of_the_site_do_not_hide_it(crew: Crew, index: Index) -> Non
     site = described(index)
     agent = crew.agent(described=SiteSpec(env=site.env, setup=("PATH=/usr/bin:/bin",)))
     key = crew.yard.submit(SHOW, python_env=requirements(crew, "nets"))
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == "1.0 True\n"
 
 
@@ -71,7 +79,7 @@ def test_a_lock_is_built_for_its_version_of_python(crew: Crew, index: Index) -> 
     lock = {"use": "sync", **requirements(crew, "nets==1.0\n", "lock")}
     good = crew.yard.submit(SHOW, python_env={**lock, "python": VERSION})
     other = crew.yard.submit(SHOW, python_env={**lock, "python": "3.99"})
-    crew.drive(agent, lambda: {good, other} <= set(crew.yard.ended), "both ends")
+    drive(crew, agent, lambda: {good, other} <= set(crew.yard.ended), "both ends")
     assert crew.yard.log(good) == "1.0 True\n"
     ending, message = ended(crew, other)
     assert ending == "staging"
@@ -81,7 +89,7 @@ def test_a_lock_is_built_for_its_version_of_python(crew: Crew, index: Index) -> 
 def test_a_failure_is_told_in_the_words_of_pip_and_tried_again_by_the_next_run(crew: Crew, index: Index) -> None:
     agent, python = crew.agent(described=described(index)), requirements(crew, "nets==1.0\n")
     first = crew.yard.submit(SHOW, python_env=python)
-    crew.drive(agent, lambda: first in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: first in crew.yard.ended, "the end")
     ending, message = ended(crew, first)
     assert ending == "staging"
     assert "cannot be built from requirements.txt" in message
@@ -89,7 +97,7 @@ def test_a_failure_is_told_in_the_words_of_pip_and_tried_again_by_the_next_run(c
     assert not builds(crew)
     index.add("nets")
     second = crew.yard.submit(SHOW, python_env=python)
-    crew.drive(agent, lambda: second in crew.yard.ended, "the end of the next")
+    drive(crew, agent, lambda: second in crew.yard.ended, "the end of the next")
     assert crew.yard.log(second) == "1.0 True\n"
 
 
@@ -110,12 +118,12 @@ def test_a_killed_build_is_begun_again(crew: Crew, index: Index, tmp_path: Path)
     index.add_slow(begun, go)
     agent = crew.agent(described=described(index))
     key = crew.yard.submit(["python", "-c", "import slow; print(slow.version)"], python_env=requirements(crew, "slow"))
-    crew.drive(agent, begun.exists, "the middle of the build")
+    drive(crew, agent, begun.exists, "the middle of the build")
     os.kill(builder(crew), signal.SIGKILL)
     begun.unlink()
-    crew.drive(agent, begun.exists, "the middle of the next build")
+    drive(crew, agent, begun.exists, "the middle of the next build")
     go.touch()
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == "1.0\n"
 
 
@@ -124,14 +132,14 @@ def test_the_next_agent_finds_the_build_under_way(crew: Crew, index: Index, tmp_
     index.add_slow(begun, go)
     key = crew.yard.submit(["python", "-c", "import slow; print(slow.version)"], python_env=requirements(crew, "slow"))
     first = crew.agent(described=described(index))
-    crew.drive(first, begun.exists, "the middle of the build")
+    drive(crew, first, begun.exists, "the middle of the build")
     working = builder(crew)
     next_one = crew.agent(described=described(index))
     told = len(crew.yard.reports)
-    crew.drive(next_one, lambda: any(r.detail for r in crew.yard.reports[told:]), "it knows of the build")
+    drive(crew, next_one, lambda: any(r.detail for r in crew.yard.reports[told:]), "it knows of the build")
     assert builder(crew) == working
     go.touch()
-    crew.drive(next_one, lambda: key in crew.yard.ended, "the end")
+    drive(crew, next_one, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == "1.0\n"
     assert len(builds(crew)) == 1
 
@@ -141,9 +149,9 @@ def test_a_run_that_is_cancelled_meanwhile_ends_at_once(crew: Crew, index: Index
     index.add_slow(begun, go)
     agent = crew.agent(described=described(index))
     key = crew.yard.submit(["true"], python_env=requirements(crew, "slow"))
-    crew.drive(agent, begun.exists, "the middle of the build")
+    drive(crew, agent, begun.exists, "the middle of the build")
     crew.yard.cancel(key)
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     go.touch()
 
 
@@ -167,7 +175,7 @@ def test_a_conda_environment_of_the_site_is_used(crew: Crew, index: Index, tmp_p
     agent = crew.agent(described=described(index, conda_root=str(root)))
     named = f"conda:{root}/envs/nets" if by_path else "conda:nets"
     key = crew.yard.submit(SHOW_CONDA, python_env=named)
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == f"{root}/envs/nets nets\n"
 
 
@@ -175,7 +183,7 @@ def test_one_that_is_not_there_is_told_with_those_that_are(crew: Crew, index: In
     conda_tree(tmp_path / "conda", "nets", "words")
     agent = crew.agent(described=described(index, conda_root=str(tmp_path / "conda")))
     keys = [crew.yard.submit(["true"], python_env=f"conda:{name}") for name in ("nest", "/no/such")]
-    crew.drive(agent, lambda: all(key in crew.yard.ended for key in keys), "both ends")
+    drive(crew, agent, lambda: all(key in crew.yard.ended for key in keys), "both ends")
     told = [ended(crew, key) for key in keys]
     assert told[0][0] == told[1][0] == "staging"
     assert told[0][1].startswith("there is no conda environment 'nest' at this site; it has ")
@@ -191,7 +199,7 @@ def test_an_environment_file_needs_conda_at_the_site(crew: Crew, index: Index) -
     site = described(index)
     agent = crew.agent(described=SiteSpec(env={**site.env, "PATH": "/usr/bin:/bin", "CONDA_EXE": "", "MAMBA_EXE": ""}))
     key = crew.yard.submit(["true"], python_env=yml(crew))
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     ending, message = ended(crew, key)
     assert ending == "staging" and "neither conda, mamba nor micromamba is at this site" in message
 
@@ -210,7 +218,7 @@ def test_an_environment_file_is_given_to_conda(crew: Crew, index: Index, tmp_pat
     env = {**site.env, "PATH": "/usr/bin:/bin", "CONDA_EXE": "", "MAMBA_EXE": ""}
     agent = crew.agent(described=SiteSpec(env=env, options=site.options))
     key = crew.yard.submit(SHOW_CONDA, python_env=yml(crew))
-    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    drive(crew, agent, lambda: key in crew.yard.ended, "the end")
     [made] = builds(crew)
     assert crew.yard.log(key) == f"{made} {made.name}\n"
     assert (tmp_path / "said").read_text().startswith(f"env create --prefix {made} --file ")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +13,12 @@ from typing import Any
 import pytest
 
 from runyard import errors
-from runyard.backends.base import Presence, Stop
+from runyard.backends.base import Batch, Presence, Stop
 from runyard.backends.ssh import SshBackend
 from runyard.hosts import logins
 from runyard.hosts.ssh import SshHost
-from runyard.runner import attendant
+from runyard.model.resources import Resources
+from runyard.runner import attendant, kernel
 from tests.integration.nodes.conftest import Make
 from tests.integration.nodes.far_jobs import FarJobs, until
 from tests.labs.accounts import NODE_PYTHON
@@ -169,3 +172,32 @@ def test_an_interpreter_that_is_too_old_is_told(lab: NodeLab, make_backend: Make
 def test_a_directory_that_cannot_be_made_makes_the_node_useless(make_backend: Make) -> None:
     with pytest.raises(errors.ConfigError, match="/proc/runyard on hoff cannot be used"):
         make_backend(directory="/proc/runyard").facts()
+
+
+def test_permits_end_by_the_nodes_clock_and_are_renewed_in_one_request(
+    lab: NodeLab, config: Path, tmp_path: Path
+) -> None:
+    host = CountingHost(["hoff"], tmp_path / "spool", python=NODE_PYTHON, config=str(config), standing=True)
+    with contextlib.closing(SshBackend(host, lab.directory, "hoff")) as backend:
+        jobs = FarJobs(backend, lab.directory)
+        made = [dataclasses.replace(jobs.make(LONG, permit={"seconds": 60}), permit=60.0) for _ in range(5)]
+        heard_at = kernel.uptime()
+        assert backend.submit(Batch(name="far", resources=Resources(), jobs=tuple(made), heard_at=heard_at)) == []
+        until(lambda: all(jobs.runner(job) for job in made), "their runners")
+        host.asked.clear()
+        assert backend.renew(made[1:], kernel.uptime())
+        assert host.asked == ["call"]
+        assert backend.renew(made[:1], kernel.uptime() - 59.5)
+        until(lambda: jobs.record(made[0]), "the end of the one that was not renewed")
+        assert (jobs.record(made[0]) or {})["ending"] == "lost"
+        assert not any(jobs.record(job) for job in made[1:])
+        ends = [json.loads(jobs.read(job, "control.json"))["permit"]["until"] for job in made]
+        assert max(ends) <= kernel.uptime() + 60, "the lab's nodes have our clock"
+
+
+def test_a_start_whose_permit_was_over_when_it_arrived_does_not_begin(jobs: FarJobs) -> None:
+    job = dataclasses.replace(jobs.make(["touch", "/tmp/never"], permit={"seconds": 60}), permit=60.0)
+    batch = Batch(name="far", resources=Resources(), jobs=(job,), heard_at=kernel.uptime() - 61)
+    assert jobs.backend.submit(batch) == []
+    until(lambda: jobs.record(job), "the record")
+    assert ((jobs.record(job) or {})["ending"], (jobs.record(job) or {})["child"]) == ("lost", None)

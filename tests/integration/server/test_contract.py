@@ -19,6 +19,13 @@ from tests.integration.server.api import PREFIX, Agent, Api, Served
 
 schema = schemathesis.openapi.from_dict(build_document(ROUTES))
 
+WAITS = {  # parameters by which a request says how long it may take
+    "/runs/{id}/wait": ["timeout"],
+    "/runs/{id}/outputs": ["timeout"],
+    "/agents/news": ["wait"],
+    "/agents/sync": ["wait"],
+}
+
 
 @pytest.fixture(scope="module")
 def filled(served: Served) -> Served:
@@ -77,7 +84,7 @@ def _shorten(case: Any) -> None:
     """Waits are cut short, and the test's own token is not revoked. What is not a number stays: it must be refused."""
     query = dict(case.query or {})
     path = case.operation.path.removeprefix(PREFIX)
-    for name in {"/runs/{id}/wait": ["timeout"], "/agents/news": ["wait"], "/agents/sync": ["wait"]}.get(path, []):
+    for name in WAITS.get(path, []):
         with contextlib.suppress(TypeError, ValueError):
             query[name] = min(0.01, float(query.get(name, 1)))
     if str(query.get("follow")).lower() in ("1", "true"):

@@ -116,6 +116,21 @@ def send(api: Api, name: str, offset: int, size: int, data: bytes) -> tuple[int,
     return reply.json["held"], reply.json["complete"]
 
 
+def test_a_text_by_what_differs_from_another_one(api: Api) -> None:
+    base, text = some(1000).hex().encode(), b""
+    text = base[:500] + "é new ".encode() + base[400:]
+    api.request("POST", "/blobs/pack", packs.pack([(digest(base), base)]))
+    asked = {"digest": digest(text), "base": digest(base), "pieces": [[0, 500], "é new ", [400, 2000]]}
+    assert api.post("/blobs/edit", asked).status == 200
+    assert api.get(f"/blobs/{digest(text)}").body == text
+    other = {**asked, "digest": digest(b"other")}
+    assert api.post("/blobs/edit", other).status == 400
+    assert missing(api, digest(b"other")) == [digest(b"other")]
+    assert api.post("/blobs/edit", {**asked, "base": digest(b"other")}).status == 404
+    assert api.post("/blobs/edit", {**asked, "pieces": [[0, 5000]]}).status == 400
+    assert api.post("/blobs/edit", {**asked, "base": "../passwd"}).status == 400
+
+
 def test_a_large_file_in_pieces(api: Api) -> None:
     data = some(3 << 20)
     name, size = digest(data), len(data)

@@ -104,6 +104,29 @@ def test_what_the_yard_has_is_not_sent_again(client: Client, line: Line, project
     assert 5_000 < line.sent < 60_000
 
 
+def test_one_changed_file_among_many_costs_about_its_size(client: Client, line: Line, api: Api, project: Path) -> None:
+    for number in range(1500):
+        (project / f"lib/data{number}.bin").write_bytes(os.urandom(100))
+    client.submit("true", code=".")
+    (project / "lib/data700.bin").write_bytes(os.urandom(20_000))
+    (project / "lib/data3.bin").unlink()
+    line.sent = 0
+    run = client.submit("true", code=".")
+    assert 20_000 < line.sent < 30_000
+    assert contents(api, tree_at(api, run.spec["code"]["tree"])) == here(project)
+
+
+def test_what_is_remembered_of_one_yard_is_not_believed_of_another(
+    client: Client, serve_yard: Callable[..., Served], project: Path
+) -> None:
+    client.submit("true", code=".")
+    (project / "more.py").write_text("more")
+    other = serve_yard().api
+    with Client(other.url, other.token, start=False) as elsewhere:
+        run = elsewhere.submit("true", code=".")
+    assert contents(other, tree_at(other, run.spec["code"]["tree"])) == here(project)
+
+
 def test_one_snapshot_for_all_runs_of_a_call(client: Client, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
     monkeypatch.setattr(upload, "send", _noting(taken, upload.send))

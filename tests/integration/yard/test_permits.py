@@ -38,7 +38,8 @@ def test_it_is_tried_again_when_nothing_of_it_can_be_alive(pool: Driver) -> None
     assert pool.state(claim.key.run) == ("running", None)
     detail = pool.yard.get_run(claim.key.run)["detail"]
     assert re.fullmatch(
-        r"unreachable: agent a1 of site local is silent; will be tried again at \d\d:\d\d \S+ if it stays silent", detail
+        r"unreachable: agent a1 of site local is silent; will be tried again at \d\d:\d\d \S+ if it stays silent",
+        detail,
     )
     pool.clock.now += 1
     pool.yard.tick()

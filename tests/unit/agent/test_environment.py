@@ -105,3 +105,12 @@ def test_a_site_without_gpus_says_nothing_of_them(tmp_path: Path) -> None:
 def test_a_relative_directory_is_meant_from_the_working_directory() -> None:
     assert environment.resolve("results/../out", "/work") == "/work/out"
     assert environment.resolve("/data", "/work") == "/data"
+
+
+def test_a_promised_python_environment_replaces_the_submitters(tmp_path: Path) -> None:
+    origin = {"host": machine.host_id(), "env": {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/c", "PYTHONPATH": "/p"}}
+    spec = RunSpec.parse({"command": ["true"], "origin": origin, "python_env": "conda:nets"})
+    paths = Paths(cwd="/w", params="/p", outputs="/o", checkpoints="/c", inputs="/i", code="/code", data="/d")
+    found = environment.build(spec, AttemptKey(run=1, attempt=1), 1, paths, (), NO_GPUS, {}, python="/envs/nets")
+    assert (found["CONDA_PREFIX"], found["CONDA_DEFAULT_ENV"]) == ("/envs/nets", "nets")
+    assert not {"VIRTUAL_ENV", "PYTHONPATH"} & set(found)

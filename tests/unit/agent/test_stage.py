@@ -52,7 +52,8 @@ def test_a_spec_is_complete(stager: Stager, tmp_path: Path) -> None:
     assert frozen == {
         "key": "7.2", "tag": attempt.job.tag, "argv": ["echo", "ü\udcff"], "cwd": f"{directory}/work",
         "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3}, "split_output": False,
-        "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "programs": "", "scheduler": None, "setup": [], "checkpoint": None,
+        "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "programs": "",
+            "scheduler": None, "setup": [], "checkpoint": None,
         "scratch": "", "scratch_names": [], "keeps_tmpdir": False,
             "permit": None,
     }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runyard import errors
+from runyard.model import input_file
 from runyard.model.spec import RunSpec
 
 A, B = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
@@ -55,3 +56,38 @@ def test_a_name_that_no_file_system_takes_is_refused() -> None:
 def test_inputs_are_a_list(inputs: object) -> None:
     with pytest.raises(errors.InvalidInput, match="inputs: must be a list"):
         RunSpec.parse({"command": ["true"], "inputs": inputs})
+
+
+# --- from the web -----------------------------------------------------------------------------------------------
+
+
+def test_an_address_is_kept_with_its_name_and_the_name_of_a_secret() -> None:
+    asked = [{"url": "https://h.example/a%20b.csv?key=1"}, {"url": "http://h/x", "to": "d/y", "secret": "store"}]
+    found = input_file.parse(asked)
+    assert [item.to for item in found] == ["a b.csv", "d/y"]
+    assert [item.to_json() for item in found] == [{**asked[0], "to": "a b.csv"}, asked[1]]
+    assert input_file.parse([item.to_json() for item in found]) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"url": "file:///etc/passwd"}, "no web address"),
+        ({"url": "ftp://h/x"}, "no web address"),
+        ({"url": "/etc/passwd"}, "no web address"),
+        ({"url": "https://"}, "no web address"),
+        ({"url": "https://h:port/x"}, "no address"),
+        ({"url": "https://ada:secret@h/x"}, "a password in it"),
+        ({"url": "https://h/a b"}, "blanks"),
+        ({"url": "https://h/x\r\nHost: other"}, "blanks"),
+        ({"url": "https://h/"}, "no name for the file"),
+        ({"url": "https://h/x", "to": "../x"}, "leads out"),
+        ({"url": "https://h/x", "secret": "a secret!"}, "no name of a secret"),
+        ({"url": "https://h/x", "digest": A}, "either a digest or a url"),
+        ({"digest": A, "to": "x", "secret": "s"}, "for a url"),
+        ({"to": "x"}, "either a digest or a url"),
+    ],
+)
+def test_bad_addresses_are_refused(given: dict[str, str], told: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=told):
+        input_file.parse([given])

@@ -5,7 +5,6 @@ What is refused stays so until another bundle takes its name: nothing is tried f
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import pwd
@@ -22,7 +21,7 @@ from runyard.agent.spool.link import SpoolLink
 from runyard.agent.spool.looking import Bundle, Changed, Most
 from runyard.agent.spool.notes import Note, Notes
 from runyard.agent.spool.reading import Request
-from runyard.agent.spool.shelf import NotOurs
+from runyard.agent.spool.shelf import NotOurs, Shelf
 from runyard.loop import Loop
 from runyard.model import bundle as names
 from runyard.model.nodes import Limits
@@ -60,7 +59,6 @@ class Taking(Loop):
             with place.opened(self._path) as box:
                 self._look(box)
                 self._hand_in_all(box)
-            self._told = ""
         except (errors.RunyardError, OSError) as error:
             self._not_before = self._clock() + PAUSE_S
             self._tell(error)
@@ -98,8 +96,7 @@ class Taking(Loop):
             self._still.pop(name, None)
             return
         except errors.InvalidInput as error:
-            # What is wrong may be right in a moment, while somebody still writes.
-            note = draft.evolve(refused=sentence(error)) if self._has_settled(name, error.message) else None
+            note = draft.evolve(refused=sentence(error))
         if note is not None:
             self._notes.keep(note)
             self._still.pop(name, None)
@@ -111,13 +108,23 @@ class Taking(Loop):
         if not stat.S_ISDIR(status.st_mode):
             raise errors.InvalidInput(f"{path} is no folder", "a bundle is a folder with run.json in it")
         with looking.opened(path, looking.DIRECTORY, box, path) as folder:
-            seen = looking.look(folder, self._rules.most)
-            if not self._has_settled(draft.name, seen.fingerprint()):
+            seen = self._look_into(folder, draft.name)
+            if seen is None:
                 return None
             request = reading.read(folder, seen)
             owner = self._owner(seen, request)
             self._bring(folder, seen, request)
         return draft.evolve(owner=owner, run=request.run)
+
+    def _look_into(self, folder: int, name: str) -> Bundle | None:
+        """What is wrong in it may be right in a moment, while somebody still writes."""
+        try:
+            seen = looking.look(folder, self._rules.most)
+        except errors.InvalidInput as error:
+            if self._has_settled(name, error.message):
+                raise
+            return None
+        return seen if self._has_settled(name, seen.fingerprint()) else None
 
     def _has_settled(self, name: str, seen: str) -> bool:
         before, since = self._still.get(name, ("", 0.0))
@@ -142,24 +149,37 @@ class Taking(Loop):
         for digest in sorted(self._link.missing_blobs(list(request.files))):
             path = request.files[digest]
             with looking.opened_below(folder, path, seen.files[path]) as file:
-                self._link.put_blob(digest, Path(f"/proc/self/fd/{file}"), movable=False)
+                self._put(digest, Path(f"/proc/self/fd/{file}"))
         for digest in sorted(self._link.missing_blobs(list(request.texts))):
             with tempfile.NamedTemporaryFile() as text:
                 text.write(request.texts[digest])
                 text.flush()
-                self._link.put_blob(digest, Path(text.name), movable=False)
+                self._put(digest, Path(text.name))
+
+    def _put(self, digest: str, path: Path) -> None:
+        try:
+            self._link.put_blob(digest, path, movable=False)
+        except errors.InvalidInput as error:  # it has another digest now
+            raise Changed(str(path)) from error
 
     def _hand_in_all(self, box: int) -> None:
+        """Who has the state has the bundle: another agent that looks into the same drop box does not take it, too."""
         for note in self._notes.all():
             if not note.is_pending:
                 continue
             try:
-                self.hand_in(note)
-            except errors.Forbidden as error:  # the yard's admin may come to allow it
-                with contextlib.suppress(NotOurs), shelf.opened(box, note) as beside:
-                    told = {"bundle": note.name, "id": None, "state": names.WAITING, "detail": sentence(error)}
-                    beside.write_state(told)
-                raise
+                with shelf.opened(box, note) as beside:
+                    self._hand_in(note, beside)
+            except NotOurs as error:
+                self._tell(error)
+
+    def _hand_in(self, note: Note, beside: Shelf) -> None:
+        try:
+            self.hand_in(note)
+        except errors.Forbidden as error:  # the yard's admin may come to allow it
+            told = {"bundle": note.name, "id": None, "state": names.WAITING, "detail": sentence(error)}
+            beside.write_state(told)
+            raise
 
     def hand_in(self, note: Note) -> None:
         assert note.run is not None

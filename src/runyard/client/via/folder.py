@@ -22,9 +22,9 @@ class Folder:
     def deliver(self, partial: str, name: str, parts: Sequence[Part]) -> None:
         self._check()
         below = self._path / partial
-        below.mkdir()
-        for folder in folders_of([part.path for part in parts]):
-            (below / folder).mkdir()
+        for folder in (below, *(below / name for name in folders_of([part.path for part in parts]))):
+            folder.mkdir()
+            _change_mode(folder, 0o755)
         for part in parts:
             _write(part, below / part.path)
         try:
@@ -70,5 +70,10 @@ def _write(part: Part, target: Path) -> None:
         target.write_bytes(part.source)
     else:
         shutil.copyfile(part.source, target)
-    if part.executable:
-        target.chmod(0o755)
+    _change_mode(target, part.mode)
+
+
+def _change_mode(path: Path, mode: int) -> None:
+    """Not every file system has modes."""
+    with contextlib.suppress(OSError):
+        path.chmod(mode)

@@ -47,7 +47,7 @@ class Sftp:
                 f"put {quoted(_source(part, Path(place), number))} {self._at(f'{partial}/{part.path}')}"
                 for number, part in enumerate(parts)
             ]
-            modes = [f"chmod 755 {self._at(f'{partial}/{part.path}')}" for part in parts if part.executable]
+            modes = [f"chmod {part.mode:o} {self._at(f'{partial}/{part.path}')}" for part in parts if _needs_mode(part)]
             renamed = f"rename {self._at(partial)} {self._at(name)}"
             self._do([f"mkdir {self._at(partial)}", *folders, *files, *modes, renamed])
 
@@ -117,7 +117,13 @@ def _source(part: Part, place: Path, number: int) -> str:
         return str(part.source)
     target = place / str(number)
     target.write_bytes(part.source)
+    target.chmod(part.mode)
     return str(target)
+
+
+def _needs_mode(part: Part) -> bool:
+    """sftp gives files the mode that they have here; a private one could not be read by the agent over there."""
+    return part.executable or (isinstance(part.source, Path) and part.source.stat().st_mode & 0o044 != 0o044)
 
 
 def _malformed(url: str) -> errors.InvalidInput:

@@ -62,7 +62,7 @@ async def cancel(call: Call) -> Response:
 
 OCTETS = "application/octet-stream"
 ID = path("id", RUN_ID, "The run")
-FOR_WHOM = {"owner": NAME, "key": text(minLength=8, maxLength=64)}
+FOR_WHOM = {"owner": NAME, "key": text(pattern=r"^[0-9A-Za-z_-]{8,64}$")}
 HANDED_IN, SHAPE = record({**FOR_WHOM, "run": ref("RunSpec")}), record({**FOR_WHOM, "run": {"type": "object"}})
 ASKED = record({"ids": listed(RUN_ID, minItems=1, maxItems=MOST_IDS)})
 STORED = record({"id": RUN_ID, "created": BOOLEAN})

@@ -72,9 +72,16 @@ def test_a_damaged_cache_costs_time_only(project: Path, camera: Camera, damage: 
     settle(project)
     first = code(project, camera)
     assert camera.cache is not None
-    (cached,) = camera.cache.iterdir()
-    cached.write_bytes(damage)
+    for cached in camera.cache.iterdir():
+        cached.write_bytes(damage)
     assert code(project, camera).tree == first.tree
+
+
+def test_a_folder_is_remembered_as_it_was_read_last(project: Path, camera: Camera) -> None:
+    write(project, {"a.py": "a"})
+    first = code(project, camera)
+    write(project, {"a.py": "b"})
+    assert (first.before, code(project, camera).before) == (b"", first.tree.encode())
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(project: Path, tmp_path: Path) -> None:
