@@ -88,7 +88,7 @@ def offices(yard: Yard, connections: Connections) -> Iterator[list[Callable[[thr
     from runyard.broker.tickets import Office, queue_of
 
     connection = connections.to(Address.of(yard.settings), YARD)
-    for site in yard.sites():
+    for site in yard.places.sites():
         if SiteSpec.parse(site["config"]).served_by == AGENT:
             secure(connection, queue_of(site["name"]))
     office = Office(connection, yard.demand)

@@ -92,7 +92,7 @@ def _with_free_port(settings: Settings) -> Settings:
 def _describe_site(yard: Yard) -> None:
     """On a login node nobody trains by accident: the site takes only runs that name it."""
     note = _why_named(yard.settings)
-    yard.ensure_site(THIS_MACHINE, "local", explicit=bool(note), note=note).result()
+    yard.places.ensure(THIS_MACHINE, "local", explicit=bool(note), note=note).result()
 
 
 def _why_named(settings: Settings) -> str:

@@ -15,7 +15,7 @@ from runyard.loop import Loop
 from runyard.model.site import YARD, SiteSpec
 from runyard.server.embedded import DirectLink
 from runyard.yard import Yard
-from runyard.yard.yard import SITES_CHANGED
+from runyard.yard.places import SITES_CHANGED
 
 THIS_MACHINE = "local"  # the site that a yard has by itself
 RESTART_S = 5.0  # after an agent could not be made
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 def described(yard: Yard) -> dict[str, SiteSpec]:
     """The sites that this yard's process serves."""
-    found = {site["name"]: SiteSpec.parse(site["config"]) for site in yard.sites()}
+    found = {site["name"]: SiteSpec.parse(site["config"]) for site in yard.places.sites()}
     if yard.settings.local_site == "off":
         found.pop(THIS_MACHINE, None)
     return {name: spec for name, spec in found.items() if spec.served_by == YARD}

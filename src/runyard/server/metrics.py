@@ -15,7 +15,7 @@ Sample = tuple[Mapping[str, str], float]
 
 def render(service: Service) -> bytes:
     yard = service.yard
-    agents = yard.agents()
+    agents = yard.places.agents()
     lines = [
         *_family("runyard_info", "gauge", "The version that answers", [({"version": __version__}, 1)]),
         *_family("runyard_runs", "gauge", "Runs by state", [({"state": s}, n) for s, n in yard.counts().items()]),

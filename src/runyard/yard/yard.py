@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,7 +22,6 @@ from runyard.blobs import S3Access, open_blobs
 from runyard.broker.hints import Hints
 from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.roles import Caller, Role
-from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.states import FINAL, RunState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
@@ -50,6 +49,7 @@ from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.outbox import Outbox
 from runyard.yard.permits import Vigil
+from runyard.yard.places import Places
 from runyard.yard.preparations import Preparations
 from runyard.yard.reaper import Deadlines
 from runyard.yard.recipes import Params, Recipes, Requested
@@ -57,7 +57,6 @@ from runyard.yard.requests import Requests
 from runyard.yard.submit import Handed, Source, Submitted
 from runyard.yard.views import RunFilter
 
-SITES_CHANGED = "sites"  # the hint for whoever serves sites from this process
 TOKENS_CHANGED = "tokens"
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
 Wish = Callable[[Connection, float, Caller, AnyRow], None]
@@ -75,6 +74,7 @@ class Yard:
         self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)
         self.preparations = Preparations(store, self.hints, self.recipes, self.requests)
+        self.places = Places(store, self.hints, settings.lease)
         self.links = Links(store, settings)
         self.feed = Feed(store)
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
@@ -268,59 +268,7 @@ class Yard:
     def _held(self, run_id: int, attempt: int, file: str) -> int:
         return self.files.size(AttemptKey(run=run_id, attempt=attempt), file)
 
-    # --- sites and agents ---------------------------------------------------------------------------------------
-
-    def sites(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return [self._site_view(connection, row) for row in places.all_sites(connection)]
-
-    def site(self, name: str) -> dict[str, Any]:
-        with self.store.read() as connection:
-            return sites.full_view(connection, sites.get(connection, name), self.store.now(), self.settings.lease)
-
-    def agents(self) -> list[dict[str, Any]]:
-        now = self.store.now()
-        with self.store.read() as connection:
-            return [views.agent_view(row, now, self.settings.lease) for row in places.all_agents(connection)]
-
-    def ensure_site(self, name: str, kind: str, *, explicit: bool = False, note: str = "") -> Future[dict[str, Any]]:
-        return self._change_site(
-            name, lambda connection, now: sites.ensure(connection, now, name, kind, explicit=explicit, note=note)
-        )
-
-    def add_site(self, caller: Caller, name: str, described: SiteSpec) -> Future[dict[str, Any]]:
-        return self._change_site(name, lambda connection, now: sites.add(connection, now, name, described))
-
-    def edit_site(self, caller: Caller, name: str, changes: Mapping[str, Any]) -> Future[dict[str, Any]]:
-        return self._change_site(name, lambda connection, _: sites.edit(connection, name, changes))
-
-    def drain(self, caller: Caller, name: str, drained: bool) -> Future[dict[str, Any]]:
-        """A drained site starts nothing new; what runs there goes on."""
-
-        def change(connection: Connection, now: float) -> None:
-            sites.get(connection, name)
-            places.change_site(connection, name, drained=int(drained), drained_at=now if drained else None)
-
-        return self._change_site(name, change)
-
-    def remove_site(self, caller: Caller, name: str) -> Future[None]:
-        return self.store.write(
-            lambda connection: sites.remove(connection, name), lambda _: self.hints.ring(SITES_CHANGED)
-        )
-
-    def _change_site(self, name: str, change: Callable[[Connection, float], None]) -> Future[dict[str, Any]]:
-        def work(connection: Connection) -> dict[str, Any]:
-            change(connection, self.store.now())
-            return self._site_view(connection, sites.get(connection, name))
-
-        def then(_: dict[str, Any]) -> None:
-            self.hints.ring(f"site:{name}")
-            self.hints.ring(SITES_CHANGED)
-
-        return self.store.write(work, then)
-
-    def _site_view(self, connection: Connection, row: AnyRow) -> dict[str, Any]:
-        return sites.view(connection, row, self.store.now(), self.settings.lease)
+    # --- agents -------------------------------------------------------------------------------------------------
 
     def hello(self, caller: Caller, hello: Hello) -> Future[tuple[int, list[Claim]]]:
         return self._dispatcher.hello(caller, hello)

@@ -61,7 +61,7 @@ class Box:
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
     yard = Yard.open(Settings(home=tmp_path / "home"))
-    yard.ensure_site("local", "local").result()
+    yard.places.ensure("local", "local").result()
     yield Box(yard, tmp_path)
     yard.close()
 

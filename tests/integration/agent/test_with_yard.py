@@ -90,7 +90,7 @@ def _yard_and_link(kind: str, home: Path, stack: contextlib.ExitStack) -> tuple[
     if kind == "direct":
         yard = Yard.open(Settings(home=home))
         stack.callback(yard.close)
-        yard.ensure_site("local", "local").result()
+        yard.places.ensure("local", "local").result()
         return yard, lambda: DirectLink(yard, yard.owner())
     served = Served(home)
     stack.callback(served.end)
@@ -189,7 +189,7 @@ def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def _served(settings: Settings) -> Iterator[Yard]:
     yard, stop, listening = Yard.open(settings), threading.Event(), threading.Event()
-    yard.ensure_site("local", "local").result()
+    yard.places.ensure("local", "local").result()
     options = {"stop": stop, "on_listening": lambda url: listening.set()}
     thread = threading.Thread(target=serve, args=(yard,), kwargs=options)
     thread.start()

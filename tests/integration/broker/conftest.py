@@ -68,7 +68,7 @@ def driver(store_url: str, tmp_path: Path) -> Iterator[Driver]:
     """A yard with the recipe `train`, on each kind of store."""
     clock = Clock()
     yard = Yard(Settings(home=tmp_path / "home", public_url="https://yard.example"), open_store(store_url, clock=clock))
-    yard.ensure_site("local", "local").result()
+    yard.places.ensure("local", "local").result()
     yard.recipes.put(yard.owner(), "train", Recipe.parse(RECIPE), default=True).result()
     driver = Driver(yard, clock)
     driver.hello()

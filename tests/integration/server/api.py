@@ -142,7 +142,7 @@ class Served:
 
     def __init__(self, home: Path, *background: Background, **settings: Any) -> None:
         self.yard = Yard.open(Settings(home=home, port=0, **settings))
-        self.yard.ensure_site("local", "local").result()
+        self.yard.places.ensure("local", "local").result()
         self.stop = threading.Event()
         urls: queue.Queue[str] = queue.Queue()
         self._thread = threading.Thread(

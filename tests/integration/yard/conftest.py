@@ -106,7 +106,7 @@ def driver(request: pytest.FixtureRequest, store_url: str, tmp_path: Path) -> It
     clock = Clock()
     network = "sqlite-network" in request.node.name
     yard = Yard(Settings(home=tmp_path / "home"), open_store(store_url, network=network, clock=clock))
-    yard.ensure_site("local", "local").result()
+    yard.places.ensure("local", "local").result()
     driver = Driver(yard, clock)
     driver.hello()
     yield driver

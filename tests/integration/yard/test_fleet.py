@@ -182,7 +182,7 @@ def heard(server: Server, topic: str) -> threading.Event:
 
 def test_work_for_a_site_is_heard_everywhere(server: Callable[..., Server]) -> None:
     one, two = server("one"), server("two")
-    one.yard.ensure_site("local", "local").result()
+    one.yard.places.ensure("local", "local").result()
     work, run = heard(two, "site:local"), heard(two, "run:1")
     one.yard.submit(ALICE, [RunSpec.parse({"command": ["true"]})]).result()
     assert work.wait(60) and run.wait(60)
@@ -194,7 +194,7 @@ def test_work_for_a_site_is_heard_everywhere(server: Callable[..., Server]) -> N
 def test_events_are_found_although_nobody_said_so(server: Callable[..., Server]) -> None:
     """A server may be killed between its commit and its word to the others."""
     one, two = server("one"), server("two")
-    one.yard.ensure_site("local", "local").result()
+    one.yard.places.ensure("local", "local").result()
     one.yard.hints.relay(None)
     work = heard(two, "site:local")
     one.yard.submit(ALICE, [RunSpec.parse({"command": ["true"]})]).result()
@@ -204,13 +204,13 @@ def test_events_are_found_although_nobody_said_so(server: Callable[..., Server])
 def test_a_change_of_sites_is_heard_everywhere(server: Callable[..., Server]) -> None:
     one, two = server("one"), server("two")
     changed, resumed = heard(two, "sites"), heard(two, "site:local")
-    one.yard.ensure_site("local", "local").result()
+    one.yard.places.ensure("local", "local").result()
     assert changed.wait(60) and resumed.wait(60)
 
 
 def test_a_recipe_that_is_changed_at_one_server_is_the_one_that_another_starts(server: Callable[..., Server]) -> None:
     one, two = server("one"), server("two")
-    one.yard.ensure_site("local", "local").result()
+    one.yard.places.ensure("local", "local").result()
     one.yard.recipes.put(ADMIN, "train", Recipe.parse({"command": ["old"]}), default=True).result()
     two.yard.request(ADMIN, None, [{}]).result()
     forgotten = heard(two, "recipes")

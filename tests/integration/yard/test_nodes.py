@@ -43,7 +43,7 @@ class Node:
 @pytest.fixture
 def pool(driver: Driver) -> Driver:
     """A driver whose runs go to the site of nodes."""
-    driver.yard.add_site(driver.admin, SITE, SiteSpec(served_by="agent")).result()
+    driver.yard.places.add(driver.admin, SITE, SiteSpec(served_by="agent")).result()
     return driver
 
 
@@ -110,7 +110,7 @@ def test_slots_are_kept_for_a_big_run_that_names_its_node(pool: Driver) -> None:
 
 def test_batches_are_of_one_choice(pool: Driver) -> None:
     """A scheduler is told once for all of a batch."""
-    pool.yard.add_site(pool.admin, "cedar", SiteSpec(kind="slurm", served_by="agent")).result()
+    pool.yard.places.add(pool.admin, "cedar", SiteSpec(kind="slurm", served_by="agent")).result()
     hello = Hello(site="cedar", agent="c", node="login", boot_id="b", version="1", total=Capacity(elastic=True))
     incarnation, _ = pool.yard.hello(pool.admin, hello).result()
     for choice in ({"node": "n1"}, {"node": "n1"}, {"node": "n2"}, {"labels": "fast"}):
@@ -163,7 +163,7 @@ def test_a_site_shows_its_nodes_and_who_runs_what(pool: Driver) -> None:
     [run] = submit(pool)
     room = Disk(path="/scratch", free=10 * GB, kept=2 * GB)
     assert hoff.take(disk=room) == [run]
-    shown = {node["name"]: node for node in pool.yard.site(SITE)["nodes"]}
+    shown = {node["name"]: node for node in pool.yard.places.site(SITE)["nodes"]}
     assert set(shown) == {"hoff", "norman"}
     assert (shown["hoff"]["state"], shown["hoff"]["labels"]) == ("alive", ["fast"])
     assert shown["hoff"]["disk"] == room.to_json()
@@ -171,13 +171,13 @@ def test_a_site_shows_its_nodes_and_who_runs_what(pool: Driver) -> None:
     [held] = shown["hoff"]["runs"]
     assert (held["id"], held["owner"], held["project"], held["state"]) == (run, "alice", "default", "starting")
     assert shown["norman"]["runs"] == []
-    pool.yard.drain(pool.admin, SITE, True).result()
-    assert {node["state"] for node in pool.yard.site(SITE)["nodes"]} == {"drained"}
-    pool.yard.drain(pool.admin, SITE, False).result()
+    pool.yard.places.drain(pool.admin, SITE, True).result()
+    assert {node["state"] for node in pool.yard.places.site(SITE)["nodes"]} == {"drained"}
+    pool.yard.places.drain(pool.admin, SITE, False).result()
     heard = shown["hoff"]["since"]
     pool.clock.now += 3600
     hoff.take(0)
-    states = {node["name"]: (node["state"], node["since"]) for node in pool.yard.site(SITE)["nodes"]}
+    states = {node["name"]: (node["state"], node["since"]) for node in pool.yard.places.site(SITE)["nodes"]}
     assert states == {"hoff": ("alive", heard), "norman": ("unreachable", heard)}
 
 
@@ -186,7 +186,7 @@ def test_a_full_disk_is_a_state_that_says_what_to_do(pool: Driver) -> None:
     full = Disk(path="/var/tmp", free=GB, kept=2 * GB)
     assert hoff.take(0, disk=full) == []
     [run] = submit(pool)
-    [agent] = [agent for agent in pool.yard.agents() if agent["name"] == "hoff"]
+    [agent] = [agent for agent in pool.yard.places.agents() if agent["name"] == "hoff"]
     trouble = "hoff starts nothing: 1.0 GB free in /var/tmp, 2.0 GB are kept; free some space or lower disk_reserve"
     assert (agent["state"], agent["trouble"]) == ("full", trouble)
     assert pool.yard.get_run(run)["detail"] == f"waits: {trouble}"
@@ -204,7 +204,7 @@ def test_a_run_says_when_all_that_could_take_it_are_away(pool: Driver) -> None:
     hoff.take(0)
     assert pool.yard.get_run(run)["detail"] == "waits: norman is unreachable"
     assert pool.yard.get_run(free)["detail"] is None
-    pool.yard.drain(pool.admin, SITE, True).result()
+    pool.yard.places.drain(pool.admin, SITE, True).result()
     assert pool.yard.get_run(free)["detail"] == "waits: site boxes is drained"
 
 

@@ -15,12 +15,12 @@ CEDAR = {
 
 
 def _add(driver: Driver) -> None:
-    driver.yard.add_site(driver.admin, "cedar", SiteSpec.parse(CEDAR)).result()
+    driver.yard.places.add(driver.admin, "cedar", SiteSpec.parse(CEDAR)).result()
 
 
 def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
     _add(driver)
-    shown = driver.yard.site("cedar")
+    shown = driver.yard.places.site("cedar")
     assert shown["kind"] == "slurm"
     assert shown["config"]["dir"] == "/scratch/runyard"
     assert shown["config"]["ssh"] == CEDAR["ssh"]
@@ -31,7 +31,7 @@ def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
 def test_options_and_variables_change_one_by_one(driver: Driver) -> None:
     _add(driver)
     changes = {"options": {"partition": "", "qos": "high"}, "env": {"MORE": "1"}, "ssh": []}
-    config = driver.yard.edit_site(driver.admin, "cedar", changes).result()["config"]
+    config = driver.yard.places.edit(driver.admin, "cedar", changes).result()["config"]
     assert config["options"] == {"account": "def-lab", "qos": "high"}
     assert config["env"] == {"DATA": "/data", "MORE": "1"}
     assert config["ssh"] == []
@@ -42,11 +42,11 @@ def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
     _add(driver)
     [run] = driver.submit(site="cedar")
     with pytest.raises(errors.Conflict, match="has runs that have not ended"):
-        driver.yard.remove_site(driver.admin, "cedar").result()
+        driver.yard.places.remove(driver.admin, "cedar").result()
     driver.yard.cancel(driver.alice, [run]).result()
-    driver.yard.remove_site(driver.admin, "cedar").result()
+    driver.yard.places.remove(driver.admin, "cedar").result()
     with pytest.raises(errors.NotFound):
-        driver.yard.site("cedar")
+        driver.yard.places.site("cedar")
     assert driver.state(run) == ("cancelled", "user")
 
 
@@ -64,13 +64,13 @@ def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
 )
 def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object], sentence: str) -> None:
     _add(driver)
-    before = driver.yard.site("cedar")
+    before = driver.yard.places.site("cedar")
     with pytest.raises(errors.InvalidInput, match=sentence):
-        driver.yard.edit_site(driver.admin, "cedar", change).result()
-    assert driver.yard.site("cedar")["config"] == before["config"]
+        driver.yard.places.edit(driver.admin, "cedar", change).result()
+    assert driver.yard.places.site("cedar")["config"] == before["config"]
 
 
 def test_a_yard_without_sites_says_so(driver: Driver) -> None:
-    driver.yard.remove_site(driver.admin, "local").result()
+    driver.yard.places.remove(driver.admin, "local").result()
     with pytest.raises(errors.Unsatisfiable, match="has no site yet"):
         driver.submit()

@@ -123,7 +123,7 @@ def test_an_agent_of_cron_may_be_silent_for_longer(driver: Driver) -> None:
     driver.sync(running(claim), free=NOTHING)
     driver.clock.now += 299
     driver.yard.tick()
-    assert (driver.kinds(run).count("unreachable"), driver.yard.agents()[0]["state"]) == (0, "alive")
+    assert (driver.kinds(run).count("unreachable"), driver.yard.places.agents()[0]["state"]) == (0, "alive")
     driver.clock.now += 2
     driver.yard.tick()
     assert driver.kinds(run).count("unreachable") == 1
@@ -140,7 +140,7 @@ def test_a_silent_agent_is_unreachable_and_in_the_end_lost(driver: Driver) -> No
     assert "unreachable" in driver.yard.get_run(run)["detail"]
     assert driver.kinds(run).count("unreachable") == 1
     driver.sync(free=NOTHING)
-    assert driver.yard.agents()[0]["state"] == "alive"
+    assert driver.yard.places.agents()[0]["state"] == "alive"
     driver.clock.now += 86_401
     driver.yard.tick()
     # Nobody proved that its processes are gone, so it is not started a second time.
@@ -161,7 +161,7 @@ def test_tokens_are_known_by_their_digest_alone(driver: Driver) -> None:
 def test_an_agents_token_serves_its_site_alone(driver: Driver) -> None:
     with pytest.raises(errors.InvalidInput, match="there is no site 'elsewhere'"):
         driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
-    driver.yard.add_site(driver.admin, "elsewhere", SiteSpec(served_by="agent")).result()
+    driver.yard.places.add(driver.admin, "elsewhere", SiteSpec(served_by="agent")).result()
     token = driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
     driver.admin = driver.yard.authenticate(token["secret"])
     with pytest.raises(errors.Forbidden, match="may not serve site 'local'"):

@@ -55,12 +55,6 @@ class Spool:
             told = trouble
             stop.wait(AGAIN_S)
 
-    def tick(self) -> None:
-        """One pass, for whoever does not stay."""
-        with place.held(self._box) as ours:
-            for loop in self._loops() if ours else ():
-                loop.tick()
-
     def _run(self, stop: threading.Event) -> None:
         """Large bundles on their way keep nobody's state waiting."""
         with contextlib.ExitStack() as stack:

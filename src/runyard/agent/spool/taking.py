@@ -50,7 +50,7 @@ class Taking(Loop):
         self._path, self._link, self._notes, self._rules, self._clock = box, link, kept, rules, clock
         self._still: dict[str, tuple[str, float]] = {}  # what was seen last, and since when it has been so
         self._not_before = float("-inf")
-        self._told = ""
+        self._told: dict[str, str] = {}  # what was said of a bundle last, and of the drop box itself
 
     def tick(self) -> bool:
         if self._clock() < self._not_before:
@@ -59,15 +59,16 @@ class Taking(Loop):
             with place.opened(self._path) as box:
                 self._look(box)
                 self._hand_in_all(box)
+            self._told.pop("", None)
         except (errors.RunyardError, OSError) as error:
             self._not_before = self._clock() + PAUSE_S
-            self._tell(error)
+            self._tell("", error)
         return False
 
-    def _tell(self, error: Exception) -> None:
-        if str(error) != self._told:
+    def _tell(self, name: str, error: Exception) -> None:
+        if str(error) != self._told.get(name):
             log.warning("drop box %s: %s", self._path, error)
-        self._told = str(error)
+        self._told[name] = str(error)
 
     def _look(self, box: int) -> None:
         found = [name.removesuffix(names.HANDED_IN) for name in os.listdir(box) if _is_handed_in(name)]
@@ -171,7 +172,7 @@ class Taking(Loop):
                 with shelf.opened(box, note) as beside:
                     self._hand_in(note, beside)
             except NotOurs as error:
-                self._tell(error)
+                self._tell(note.name, error)
 
     def _hand_in(self, note: Note, beside: Shelf) -> None:
         try:

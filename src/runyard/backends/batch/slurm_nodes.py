@@ -34,8 +34,8 @@ def _others(order: Order) -> list[str]:
         return []
     if not order.facts.nodes:
         raise errors.InvalidInput(
-            f"Slurm can be asked for {order.resources.nodes} of {len(order.choice.node)} named nodes only where it tells "
-            "which others there are, and it did not",
+            f"Slurm can be asked for {order.resources.nodes} of {len(order.choice.node)} named nodes only where it "
+            "tells which others there are, and it did not",
             "name as many nodes as the run wants, or use --exclude",
         )
     return [node for node in order.facts.nodes if not _is_named(node, order.choice.node)]

@@ -26,7 +26,7 @@ LONGEST_WAIT = 60
 
 
 async def list_agents(call: Call) -> Response:
-    return answer({"agents": await call.service.read(call.service.yard.agents)})
+    return answer({"agents": await call.service.read(call.service.yard.places.agents)})
 
 
 async def hello(call: Call) -> Response:
@@ -61,7 +61,7 @@ def _says_something(response: SyncResponse) -> bool:
 
 async def describe_site(call: Call) -> Response:
     site = _own_site(call)
-    shown = await call.service.read(call.service.yard.site, site)
+    shown = await call.service.read(call.service.yard.places.site, site)
     return answer({"name": site, "config": shown["config"]})
 
 
