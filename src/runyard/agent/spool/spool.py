@@ -33,7 +33,7 @@ class Spool:
         self.__name__ = f"drop-box-{box.name}"
         self._box, self._link = box, link
         name = hashlib.sha256(os.fsencode(box)).hexdigest()[:16]
-        self._directory = directory / "spool" / name
+        self._directory = directory / "drop-boxes" / name
         self._rules = Rules(
             most=Most(bytes=settings.spool_limit, files=settings.spool_files),
             limits=Limits(projects=tuple(settings.only_projects), users=tuple(settings.only_users)),
