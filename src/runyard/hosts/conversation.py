@@ -18,6 +18,7 @@ from runyard.hosts import far
 from runyard.hosts.far import desk
 
 READ = 1 << 16
+WRITE = 1 << 20  # at most, and as much as a pipe takes where that may be chosen
 GOODBYE_S = 5.0  # for the program to end by itself once the answer is whole
 
 Frame = tuple[bytes, bytes]  # kind and payload
@@ -64,7 +65,7 @@ class Channel:
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         os.set_blocking(self.stdin.fileno(), False)
         with contextlib.suppress(OSError):  # only quicker: fewer turns between us and ssh
-            fcntl.fcntl(self.stdin, fcntl.F_SETPIPE_SZ, READ)
+            fcntl.fcntl(self.stdin, fcntl.F_SETPIPE_SZ, WRITE)
 
     @property
     def code(self) -> int | None:
@@ -186,7 +187,7 @@ class Conversation:
 
     def _send_some(self) -> bool:
         try:
-            self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent[:READ]) :]
+            self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent[:WRITE]) :]
         except BlockingIOError:
             return False
         except BrokenPipeError:  # why it does not listen is told by its end
