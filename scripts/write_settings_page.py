@@ -62,7 +62,7 @@ def page() -> str:
 
 def _row(item: dataclasses.Field[Any], asked: _Asked) -> str:
     default = item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
-    shown = "" if default in ("", [], {}) else f"`{default}`"
+    shown = "" if default in ("", [], {}, None) else f"`{default}`"
     variable = f"RUNYARD_{item.name.upper()}"
     named = f"`{variable}`" if variable in asked else ""
     return f"| `{item.name}` | {shown} | {named} | {item.metadata['description']} |\n"

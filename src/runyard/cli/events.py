@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runyard.cli import output, selection, words
 from runyard.client import Client
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @click.command("events")
@@ -19,16 +23,22 @@ def command(run: str | None, as_json: bool) -> None:
     RUN is a number or last (which is meant when none is named).
     """
     events = selection.one(Client(start=False), [run] if run else []).events()
+    output.writer(as_json).write(events, lambda console: console.print(table(events)))
 
-    def draw(console: Any) -> None:
-        from runyard.cli import tables
 
-        columns = (
+def table(events: list[dict[str, Any]]) -> Table:
+    from runyard.cli import tables
+
+    return tables.build(
+        (
             tables.Column(title="TIME", value=lambda event: words.local_time(event["at"])),
             tables.Column(title="ATTEMPT", value=lambda event: str(event["attempt"] or "-"), right=True),
             tables.Column(title="WHAT", value=lambda event: event["kind"], coloured=True),
-            tables.Column(title="MORE", value=lambda event: words.one_line(event["message"] or ""), flexible=True),
-        )
-        console.print(tables.build(columns, events))
+            tables.Column(title="MORE", value=_more, flexible=True, wrapped=True),
+        ),
+        events,
+    )
 
-    output.writer(as_json).write(events, draw)
+
+def _more(event: Mapping[str, Any]) -> str:
+    return words.one_line(event["message"] or "")

@@ -38,7 +38,7 @@ def list_sites(quiet: bool, as_json: bool) -> None:
     sites = Client(start=False).sites()
 
     def draw(console: Any) -> None:
-        console.print(_table(sites))
+        console.print(table(sites))
         for site in sites:
             if site["note"]:
                 output.remark(f"{site['name']}: {site['note']}")
@@ -54,7 +54,7 @@ def show(name: str, as_json: bool) -> None:
     site = Client(start=False).site(name)
 
     def draw(console: Any) -> None:
-        site_page.draw(console, site, _table([site]))
+        site_page.draw(console, site, table([site]))
 
     output.writer(as_json).write(site, draw)
 
@@ -80,7 +80,7 @@ def _change(name: str, verb: str, as_json: bool, said: str) -> None:
     output.writer(as_json).write(site, lambda console: click.echo(said))
 
 
-def _table(sites: list[Any]) -> Any:
+def table(sites: list[Any]) -> Any:
     from runyard.cli import tables
 
     return tables.build(
@@ -88,9 +88,9 @@ def _table(sites: list[Any]) -> Any:
             tables.Column(title="SITE", value=lambda site: site["name"]),
             tables.Column(title="KIND", value=lambda site: site["kind"]),
             tables.Column(title="STATE", value=_state, coloured=True),
-            tables.Column(title="CPUS FREE", value=_amount("cpus", str), right=True),
-            tables.Column(title="MEMORY FREE", value=_amount("memory", units.show_size), right=True),
-            tables.Column(title="GPUS FREE", value=_amount("gpus", str), right=True, boring=("0 of 0",)),
+            tables.Column(title="CPUS FREE", value=_amount("cpus", str), right=True, boring=("-",)),
+            tables.Column(title="MEMORY FREE", value=_amount("memory", units.show_size), right=True, boring=("-",)),
+            tables.Column(title="GPUS FREE", value=_amount("gpus", str), right=True, boring=("-",)),
             tables.Column(title="RUNS", value=lambda site: str(site["active_runs"]), right=True),
         ),
         sites,
@@ -108,8 +108,9 @@ def _state(site: Site) -> str:
 
 def _amount(kind: str, show: Callable[[int], str]) -> Callable[[Site], str]:
     def value(site: Site) -> str:
+        """Nothing is said of a site whose slots nobody knows."""
         free, total = (sum(_number(agent[which][kind]) for agent in site["agents"]) for which in ("free", "total"))
-        return f"{show(free)} of {show(total)}"
+        return f"{show(free)} of {show(total)}" if total else "-"
 
     return value
 

@@ -37,7 +37,7 @@ RUN_COLUMNS = (
     Column(title="ID", value=lambda run: str(run["id"]), right=True),
     Column(title="STATE", value=lambda run: state(run), coloured=True),
     Column(title="NAME", value=words.title, flexible=True),
-    Column(title="PROJECT", value=lambda run: run["project"], boring=("default",)),
+    Column(title="PROJECT", value=lambda run: run["project"], flexible=True, boring=("default",)),
     Column(title="SITE", value=lambda run: run["site"] or "-", boring=("local", "-")),
     Column(title="ASKED", value=lambda run: short_resources(run["resources"]), boring=("1cpu",)),
     Column(title="AGE", value=lambda run: words.ago(run["created_at"]), right=True),

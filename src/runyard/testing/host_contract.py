@@ -26,6 +26,7 @@ from runyard.testing.cache_contract import WEIRD, CacheContract
 from runyard.testing.cache_store import digest
 from runyard.testing.leave_contract import LeaveContract
 
+DEEP = "/".join(["d"] * 1200)  # deeper than Python calls itself
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
 
 
@@ -249,6 +250,23 @@ class HostContract(CacheContract, LeaveContract):
         [found] = host.find([everything(root)])
         assert names(found) == ["ünïcode €"]
         assert found.notes == ["1 outputs left out: their names are not UTF-8"]
+
+    def test_no_folder_is_too_deep_to_look_into(self, host: Host, root: str) -> None:
+        host.put(root, {})
+        assert host.run(["sh", "-ec", f'mkdir -p "$0/{DEEP}"; touch "$0/{DEEP}/model"', root], timeout=60).ok
+        [found] = host.find([everything(root)])
+        assert names(found) == [f"{DEEP}/model"]
+        assert found.notes == []
+
+    def test_a_folder_that_cannot_be_read_is_told(self, host: Host, root: str) -> None:
+        host.put(root, {}, ["out"])
+        script = f'cd "$0/out"; mkdir -p {DEEP} ../more/{DEEP}/end; mv ../more {DEEP}/; touch seen'  # no path is so long
+        assert host.run(["sh", "-ec", script, root], timeout=60).ok
+        [found] = host.find([everything(f"{root}/out")])
+        assert names(found) == ["seen"]
+        [note] = found.notes
+        assert note.startswith("outputs left out: d/")
+        assert note.endswith(": file name too long")
 
     def test_what_was_there_before_stays(self, host: Host, root: str) -> None:
         host.put(root, {"out/old": b"", "mark": b"", "out/new": b""}, ["out"])

@@ -58,6 +58,7 @@ from runyard.yard.submit import Handed, Source, Submitted
 from runyard.yard.views import RunFilter
 
 TOKENS_CHANGED = "tokens"
+SLOW_COUNT_S = 0.1  # a busy machine makes a quick one take some ten milliseconds, too
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
 Wish = Callable[[Connection, float, Caller, AnyRow], None]
 
@@ -343,13 +344,13 @@ class Yard:
         return self.store.write(work, lambda _: self.hints.ring(TOKENS_CHANGED))
 
     def counts(self) -> dict[str, int]:
-        """Runs per state. Counting a million takes a while, so a count is kept for ten times as long as it took."""
+        """Runs per state. Counting millions takes a while, so a slow count is kept for ten times as long as it took."""
         began = time.monotonic()
         if began >= self._counted_until:
             with self.store.read() as connection:
                 self._counts = runs.counts(connection)
             took = time.monotonic() - began
-            self._counted_until = began + (10 * took if took > 0.01 else 0)
+            self._counted_until = began + (10 * took if took > SLOW_COUNT_S else 0)
         return dict(self._counts)
 
     def workload(self, most: int) -> workload.Workload:

@@ -112,19 +112,34 @@ def _copy_inside(source: int, target: int, length: int, beat: Callable[[], None]
 
 
 def remove_tree(path: bytes) -> None:
-    """Whatever is there, if anything is. Links are not followed."""
+    """Whatever is there, if anything is. Links are not followed, and no depth is too great: every directory is moved up
+    to the first level before it is emptied."""
+    if _unlinked(path):
+        return
+    todo = [path]
+    for directory in todo:
+        os.chmod(directory, 0o700)
+        for name in os.listdir(directory):
+            entry = os.path.join(directory, name)
+            if not _unlinked(entry):
+                os.chmod(entry, 0o700)  # one that must not be written to cannot be moved
+                todo.append(os.path.join(path, b".%s.gone" % os.urandom(8).hex().encode()))
+                os.rename(entry, todo[-1])
+    for directory in reversed(todo):
+        os.rmdir(directory)
+
+
+def _unlinked(path: bytes) -> bool:
+    """False: it is a directory."""
     try:
         os.unlink(path)
-        return
     except FileNotFoundError:
-        return
+        pass
     except OSError:
         if os.path.islink(path) or not os.path.isdir(path):
             raise
-    os.chmod(path, 0o700)
-    for name in os.listdir(path):
-        remove_tree(os.path.join(path, name))
-    os.rmdir(path)
+        return False
+    return True
 
 
 def fetch(path: bytes) -> bytes:
@@ -153,11 +168,12 @@ def room(path: bytes) -> Tuple[int, int]:
 
 
 def has_entries(directory: bytes) -> bool:
+    """Also where that cannot be seen: what counts as empty may be removed."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is not None
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import time
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import files
 from .stock import Beat, Stock, names
@@ -17,6 +17,8 @@ STAYS: Dict[str, Tuple[bytes, ...]] = {  # what each word leaves there; `all` le
 }
 LOOK_S = 600.0  # between two looks at what stays for a while only
 
+Json = Dict[str, Any]
+
 _NAME = re.compile(r"(\d+)-a(\d+)")
 
 
@@ -24,10 +26,19 @@ def leave(stock: Stock, runs: bytes, leaving: Dict[str, List], beat: Beat) -> No
     """`leaving`: by the attempt's name, what stays, and for how many seconds (null: for ever)."""
     for name, (what, seconds) in leaving.items():
         beat()
-        done = what == "all" or _strip(_home(runs, name), what, beat)
-        if not done or seconds is not None or what == "all":
-            _note(stock, name, 0 if not done else seconds)
+        _leave(stock, runs, name, what, seconds, beat)
     _expire(stock, runs, beat)
+
+
+def _leave(stock: Stock, runs: bytes, name: str, what: str, seconds: Optional[int], beat: Beat) -> None:
+    """What could not go is to go with the next look, and until then nothing that stays longer."""
+    done = what == "all" or _strip(_home(runs, name), what, beat)
+    if not done:
+        _note(stock, name, {"for": 0, "then": [what, seconds]})
+    elif seconds is not None or what == "all":
+        _note(stock, name, {"for": seconds, "then": ["none", None]})
+    else:
+        files.remove(_entry(stock, name))
 
 
 def is_kept(stock: Stock, name: str) -> bool:
@@ -50,11 +61,11 @@ def _strip(home: bytes, what: str, beat: Beat) -> bool:
     return True
 
 
-def _note(stock: Stock, name: str, seconds: Optional[int]) -> None:
+def _note(stock: Stock, name: str, plan: Json) -> None:
     """How long ago it was written, the file system's own clock says."""
     files.make_directory(stock.root)
     files.make_directory(os.path.join(stock.root, b"kept"))
-    files.write(_entry(stock, name), json.dumps({"for": seconds}).encode())
+    files.write(_entry(stock, name), json.dumps(plan).encode())
 
 
 def _expire(stock: Stock, runs: bytes, beat: Beat) -> None:
@@ -66,16 +77,19 @@ def _expire(stock: Stock, runs: bytes, beat: Beat) -> None:
     for entry in names(folder):
         beat()
         name = entry.decode("ascii", "replace")[: -len(".json")]
-        if _NAME.fullmatch(name) and _is_over(os.path.join(folder, entry)) and _strip(_home(runs, name), "none", beat):
-            files.remove(os.path.join(folder, entry))
+        plan = _due(os.path.join(folder, entry)) if _NAME.fullmatch(name) else None
+        if plan is not None:
+            _leave(stock, runs, name, plan[0], plan[1], beat)
 
 
-def _is_over(entry: bytes) -> bool:
+def _due(entry: bytes) -> Optional[List[Any]]:
+    """What is to stay now, and for how long; None: nothing changes yet."""
     try:
-        seconds = json.loads(files.fetch(entry).decode())["for"]
+        plan = json.loads(files.fetch(entry).decode())
+        is_over = plan["for"] is not None and _age(entry) >= plan["for"]
+        return list(plan["then"]) if is_over else None
     except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return seconds is not None and _age(entry) >= seconds
+        return None
 
 
 def _age(path: bytes) -> float:

@@ -5,11 +5,12 @@ import hashlib
 import os
 import re
 import stat
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import files
 
 CHUNK = 1 << 20
+MOST_NOTES = 10  # of folders that cannot be seen
 
 Json = Dict[str, Any]
 Beat = Callable[[], None]  # called while work goes on that may take long
@@ -18,7 +19,8 @@ Beat = Callable[[], None]  # called while work goes on that may take long
 def find(search: Json, beat: Beat) -> Iterator[Json]:
     """Describes every regular file that the pattern names, or says in a `note` what is left out and why."""
     root, taken, beyond, unreadable = files.encode(search["directory"]), 0, 0, 0
-    for path in _wanted(root, search, beat):
+    unseen = []  # type: List[Json]
+    for path in _wanted(root, search, unseen, beat):
         text = _text(path)
         if text is None:
             unreadable += 1
@@ -28,6 +30,8 @@ def find(search: Json, beat: Beat) -> Iterator[Json]:
             found = _describe(root, path, text, beat)
             taken += "path" in found
             yield found
+    for note in unseen[:MOST_NOTES]:
+        yield note
     if unreadable:
         yield {"note": "%d outputs left out: their names are not UTF-8" % unreadable}
     if beyond:
@@ -46,9 +50,9 @@ def stream(path: bytes, offset: int, size: int) -> Iterator[bytes]:
             yield chunk
 
 
-def _wanted(root: bytes, search: Json, beat: Beat) -> Iterator[bytes]:
+def _wanted(root: bytes, search: Json, unseen: List[Json], beat: Beat) -> Iterator[bytes]:
     pattern, since = re.compile(search["pattern"], re.DOTALL), _since(search["newer_than"])
-    for path in _walk(root, b"", beat):
+    for path in _walk(root, unseen, beat):
         if not pattern.fullmatch(path.decode("utf-8", "surrogateescape")):
             continue
         if since is None or _changed(os.path.join(root, path)) >= since:
@@ -70,21 +74,30 @@ def _changed(path: bytes) -> int:
         return -1
 
 
-def _walk(root: bytes, below: bytes, beat: Beat) -> Iterator[bytes]:
+def _walk(root: bytes, unseen: List[Json], beat: Beat) -> Iterator[bytes]:
     """Regular files in a fixed order. Symbolic links are neither followed nor taken: they may lead out."""
-    try:
-        with os.scandir(os.path.join(root, below)) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
+    waiting = [(b"", True)]
+    while waiting:
+        path, is_folder = waiting.pop()
         beat()
-        path = os.path.join(below, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            for inside in _walk(root, path, beat):
-                yield inside
-        elif entry.is_file(follow_symlinks=False):
+        if is_folder:
+            waiting += reversed(_inside(root, path, unseen))
+        else:
             yield path
+
+
+def _inside(root: bytes, folder: bytes, unseen: List[Json]) -> List[Tuple[bytes, bool]]:
+    """Files and folders; where they cannot be seen, that is noted."""
+    try:
+        with os.scandir(os.path.join(root, folder)) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            shown = (folder or root).decode("utf-8", "replace")
+            unseen.append({"note": "outputs left out: %s: %s" % (shown, (error.strerror or str(error)).lower())})
+        return []
+    kinds = [(os.path.join(folder, entry.name), entry.is_dir(follow_symlinks=False), entry) for entry in found]
+    return [(path, is_dir) for path, is_dir, entry in kinds if is_dir or entry.is_file(follow_symlinks=False)]
 
 
 def _describe(root: bytes, path: bytes, text: str, beat: Beat) -> Json:
