@@ -6,6 +6,8 @@ import abc
 import threading
 import time
 
+LOOK_S = 2.0  # between two looks whether anybody still waits for a stop
+
 
 class Loop(abc.ABC):
     """Each has a thread of its own, so a slow one keeps nobody else waiting."""
@@ -28,19 +30,24 @@ class Loop(abc.ABC):
         self._wanted.set()
 
     def __call__(self, stop: threading.Event) -> None:
-        threading.Thread(target=self._ring_after, args=(stop,), name=f"{self.name}-stop", daemon=True).start()
-        while not stop.is_set():
-            began = time.monotonic()
-            if not self.tick():
-                self._wait(self.again_s)
-            stop.wait(max(self.gather_s, began + self.apart_s - time.monotonic()))
+        left = threading.Event()
+        threading.Thread(target=self._ring_after, args=(stop, left), name=f"{self.name}-stop", daemon=True).start()
+        try:
+            while not stop.is_set():
+                began = time.monotonic()
+                if not self.tick():
+                    self._wait(self.again_s)
+                stop.wait(max(self.gather_s, began + self.apart_s - time.monotonic()))
+        finally:
+            left.set()
 
     def _wait(self, seconds: float) -> None:
         """Until it rings. Whatever rang until now is for the next pass."""
         self._wanted.wait(seconds)
         self._wanted.clear()
 
-    def _ring_after(self, stop: threading.Event) -> None:
-        """A stop is not slept through."""
-        stop.wait()
+    def _ring_after(self, stop: threading.Event, left: threading.Event) -> None:
+        """A stop is not slept through. Nobody waits for one on behalf of a pass that failed."""
+        while not stop.wait(LOOK_S) and not left.is_set():
+            pass
         self.ring()

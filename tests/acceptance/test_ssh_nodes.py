@@ -27,11 +27,12 @@ COUNTED = "".join(f"{number}\n" for number in range(1, 10))
 class NodeYard:
     """A yard, and the nodes of a lab as its only site of use."""
 
-    def __init__(self, lab: NodeLab, yard: Yard, permit: int = 0) -> None:
+    def __init__(self, lab: NodeLab, yard: Yard, permit: int = 0, further: str = "") -> None:
+        """`further`: more of its config.toml."""
         self.lab, self.yard = lab, yard
         config = shutil.copy(lab.configuration, yard.home / "ssh_config")  # connections are shared by its name
         self.options = [f"ssh_config={config}", "cpus=2"]
-        (yard.home / "config.toml").write_text(f"lease = 5\nlost_after = 15\npermit = {permit}\n")
+        (yard.home / "config.toml").write_text(f"lease = 5\nlost_after = 15\npermit = {permit}\n{further}")
         yard.start()
 
     def add_site(self, *words: str) -> None:

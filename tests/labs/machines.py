@@ -58,7 +58,7 @@ class Network:
         run = machine.daemons.run
         run("hostname", name)
         run("mount", "--bind", str(self.hosts), "/etc/hosts")
-        run("mount", "-t", "tmpfs", "-o", "mode=1777,size=64m", "tmpfs", str(self.local))
+        run("mount", "-t", "tmpfs", "-o", "mode=1777,size=400m", "tmpfs", str(self.local))
         cable = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.first_pid)]
         self._switch.run("ip", "link", "add", self._cable(name), *cable)
         self._switch.run("ip", "link", "set", self._cable(name), "master", "bridge", "up")

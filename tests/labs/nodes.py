@@ -105,7 +105,9 @@ class NodeLab(SshLab):
         return self.root / f"disk-{name}.tar"
 
     def _keep_disk(self, name: str) -> None:
-        self._of(name).run("tar", "-C", str(self._network.local), "-cf", str(self._disk(name)), ".")
+        """As it is at this moment: tar says 1 of files that are being written, which are cut off then."""
+        command = f"tar -C {self._network.local} -cf {self._disk(name)} . || [ $? = 1 ]"
+        self._of(name).run("sh", "-c", command)
 
     def _restore_disk(self, name: str) -> None:
         self._of(name).run("tar", "-C", str(self._network.local), "-xpf", str(self._disk(name)))

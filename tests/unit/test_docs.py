@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import runpy
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
+import yaml
 
 import runyard
-from runyard.cli.main import COMMANDS
+from runyard import settings
+from runyard.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -18,6 +24,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^\s*\$?\s*(?:RUNYARD_\w+=\S+ )*runyard ([a-z]+)", re.MULTILINE)
 _FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"^```(json|python|toml|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"^(?:\$ )?runyard ([^\n#|;>]+)", re.MULTILINE)
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+READERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads, "python": ast.parse, "toml": tomllib.loads, "yaml": yaml.safe_load,
+}  # fmt: skip
 
 
 def name(path: Path) -> str:
@@ -53,6 +65,39 @@ def test_every_page_is_in_the_index() -> None:
 def test_commands_in_the_pages_exist(page: Path) -> None:
     shown = {word for block in _FENCE.findall(page.read_text(encoding="utf-8")) for word in _COMMAND.findall(block)}
     assert shown <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_options_in_the_pages_exist(page: Path) -> None:
+    blocks = _FENCE.findall(page.read_text(encoding="utf-8").replace("\\\n", " "))
+    lines = [line.partition(" -- ")[0] for block in blocks for line in _LINE.findall(block)]
+    assert [line for line in lines if not set(_OPTION.findall(line)) <= known_options(line.split())] == []
+
+
+def known_options(typed: list[str]) -> set[str]:
+    found: click.Command | None = cli
+    for word in typed:
+        if not isinstance(found, click.Group):
+            break
+        found = found.get_command(click.Context(found), word)
+    assert found is not None, typed
+    return {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)} | {
+        "--help"
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_examples_in_the_pages_can_be_read(page: Path) -> None:
+    for language, text in _EXAMPLE.findall(page.read_text(encoding="utf-8")):
+        READERS[language](text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_settings_in_the_pages_are_good(page: Path, tmp_path: Path) -> None:
+    for language, text in _EXAMPLE.findall(page.read_text(encoding="utf-8")):
+        if language == "toml":
+            (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+            settings.load(str(tmp_path), {})
 
 
 def test_the_settings_page_is_up_to_date() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -81,3 +82,18 @@ def test_it_looks_without_a_ring_too(start: Callable[[Counter], threading.Thread
     start(loop)
     assert loop.reached(1)
     assert loop.reached(2)
+
+
+def test_a_pass_that_fails_leaves_no_thread_behind() -> None:
+    class Failing(Loop):
+        def tick(self) -> bool:
+            raise OSError("no")
+
+    stop = threading.Event()
+    for _ in range(3):  # as often as it is started again
+        with pytest.raises(OSError, match="no"):
+            Failing("failing")(stop)
+    deadline = time.monotonic() + DEADLINE_S
+    while any(thread.name == "failing-stop" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline, "they wait for the stop"
+        time.sleep(0.05)

@@ -71,6 +71,7 @@ class Attempt:
     outputs: list[dict[str, Any]] | None = None  # None: not collected yet
     collecting: bool = False
     is_whole: bool = False  # the yard has everything of it
+    left_out: bool = False  # some of its outputs did not come back
     notes: list[str] = field(default_factory=list)
     outputs_wished: int = 0  # the newest wish to see what it has left so far
     outputs_shown: int = 0  # the newest one that was met

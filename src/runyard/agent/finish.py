@@ -124,7 +124,7 @@ class Finisher:
 def _is_whole(attempt: Attempt) -> bool:
     """Whether the yard has everything of it. A runner that left no record may wake up, and must find its directory."""
     is_gone = attempt.record is not None and attempt.record.get("tree_gone") is not False
-    return is_gone and not (relay.missing(attempt) or attempt.notes or attempt.disowned)
+    return is_gone and not (relay.missing(attempt) or attempt.left_out or attempt.disowned)
 
 
 def _wants_outputs(attempt: Attempt) -> bool:
@@ -134,4 +134,5 @@ def _wants_outputs(attempt: Attempt) -> bool:
 def _note(attempts: Sequence[Attempt], collected: Sequence[Collected]) -> None:
     for attempt, brought in zip(attempts, collected, strict=True):
         attempt.outputs = brought.files
+        attempt.left_out = bool(brought.notes)
         attempt.notes += brought.notes

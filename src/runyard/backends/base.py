@@ -156,7 +156,7 @@ class Permitting(abc.ABC):
 
     @abc.abstractmethod
     def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
-        """Each of these jobs has a permit, which counts from `heard_at` on, by `kernel.uptime` of this machine. A permit
+        """Each of these jobs has a permit, which counts from `heard_at` on, by `kernel.uptime` of this machine. One
         that ran out stays so. False: nobody could be told."""
 
 

@@ -145,10 +145,19 @@ def _prevent(directory: bytes, reason: str) -> bool:
             "signal": None, "message": "it was stopped before it began", "tree_gone": True, "leftovers": 0,
             "ended_at": time.time(), "sizes": {},
         }  # fmt: skip
-        records.write(directory + b"/status.json", record)
-    except OSError:  # asked again, it finds `started`
+        _write_or_undo(directory, record)
+    except OSError:  # it is asked for again
         pass
     return True
+
+
+def _write_or_undo(directory: bytes, record: Json) -> None:
+    """`started` without a record would be nobody's for ever. A runner that saw it meanwhile has gone."""
+    try:
+        records.write(directory + b"/status.json", record)
+    except OSError:
+        os.rmdir(directory + b"/started")
+        raise
 
 
 def _ask_to_stop(directory: bytes, reason: str, grace: float, waited: float) -> bool:

@@ -213,7 +213,10 @@ def expanded(place: bytes, env: Dict[bytes, bytes]) -> bytes:
             raise spec.BadSpec("the scratch directory %s names a variable that is not set here" % _shown(place))
         return env[name]
 
-    return _VARIABLE.sub(value, place)
+    found = _VARIABLE.sub(value, place)
+    if not found.startswith(b"/"):  # such as a variable that is set to nothing
+        raise spec.BadSpec("the scratch directory %s is no absolute path here" % _shown(place))
+    return found
 
 
 def _shown(path: bytes) -> str:

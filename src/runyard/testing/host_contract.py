@@ -255,14 +255,18 @@ class HostContract(CacheContract, LeaveContract):
         host.put(root, {})
         assert host.run(["sh", "-ec", f'mkdir -p "$0/{DEEP}"; touch "$0/{DEEP}/model"', root], timeout=60).ok
         [found] = host.find([everything(root)])
+        host.run(["rm", "-r", root], timeout=60)  # other programs are not made for that
         assert names(found) == [f"{DEEP}/model"]
         assert found.notes == []
 
     def test_a_folder_that_cannot_be_read_is_told(self, host: Host, root: str) -> None:
         host.put(root, {}, ["out"])
-        script = f'cd "$0/out"; mkdir -p {DEEP} ../more/{DEEP}/end; mv ../more {DEEP}/; touch seen'  # no path is so long
+        script = (
+            f'cd "$0/out"; mkdir -p {DEEP} ../more/{DEEP}/end; mv ../more {DEEP}/; touch seen'  # no path is so long
+        )
         assert host.run(["sh", "-ec", script, root], timeout=60).ok
         [found] = host.find([everything(f"{root}/out")])
+        host.run(["rm", "-r", root], timeout=60)
         assert names(found) == ["seen"]
         [note] = found.notes
         assert note.startswith("outputs left out: d/")

@@ -62,27 +62,6 @@ class LeaveContract:
         self.leave(store, 1, "none")
         assert self.left(store, 1) == set()
 
-    def test_what_could_not_go_at_once_goes_later_and_nothing_else_does(self, store: Store) -> None:
-        if store.shell("id -u").strip() == "0":
-            pytest.skip("everything can be removed by root")
-        self.attempt(store, 1)
-        store.shell("chmod 500 runs/1/a1")
-        self.leave(store, 1, "outputs")
-        assert self.left(store, 1) > set(EVERYTHING)
-        store.shell("chmod 700 runs/1/a1; rm cache/kept/looked")
-        store.host.leave(store.cache, f"{store.root}/runs", {})
-        assert self.left(store, 1) == {"./a1", "work", "work/notes", "outputs", "outputs/model"}
-        assert store.shell("ls cache/kept").split() == ["looked"]
-
-    def test_what_cannot_be_looked_at_is_not_empty(self, store: Store) -> None:
-        if store.shell("id -u").strip() == "0":
-            pytest.skip("everything can be read by root")
-        self.attempt(store, 1)
-        store.shell("chmod 000 runs/1/a1/work")
-        self.leave(store, 1, "unsaved")
-        store.shell("chmod 700 runs/1/a1/work")
-        assert self.left(store, 1) == {"./a1", "work", "work/notes"}
-
     def test_everything_stays_for_as_long_as_it_should(self, store: Store) -> None:
         self.attempt(store, 1)
         self.leave(store, 1, "all", 86400)

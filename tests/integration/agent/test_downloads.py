@@ -78,3 +78,11 @@ def test_what_an_earlier_agent_left_is_removed(crew: Crew, web: WebServer) -> No
     left.write_text("x")
     crew.agent(fetcher=fetcher())
     assert not left.exists()
+
+
+def test_what_was_fetched_is_no_reason_to_keep_a_run(crew: Crew, web: WebServer) -> None:
+    web.answers["/words"] = (200, {}, b"of the web\n")
+    agent = crew.agent(fetcher=fetcher())
+    key = crew.yard.submit(READ, inputs=inputs(crew, web), keep="none")
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    crew.drive(agent, lambda: not crew.directory(key).exists(), "its directory goes")

@@ -73,6 +73,15 @@ def test_variables_in_the_sites_words(base: Path) -> None:
         scratch.prepare(spec(scratch="$NOWHERE/x"), me())
 
 
+@pytest.mark.parametrize("value", ["", "relative"])
+def test_variables_that_name_no_place(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "relative").mkdir()
+    with pytest.raises(BadSpec, match=r"the scratch directory \$DISK is no absolute path here"):
+        scratch.prepare(spec(scratch="$DISK", env={"DISK": value}), me())
+    assert not list(tmp_path.rglob("runyard-*"))
+
+
 def test_a_place_that_the_site_names_is_not_replaced_by_another(tmp_path: Path) -> None:
     with pytest.raises(BadSpec, match=r"no scratch directory can be made in .*missing: No such file"):
         scratch.prepare(spec(scratch=str(tmp_path / "missing")), me())
