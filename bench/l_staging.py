@@ -47,7 +47,7 @@ def measure(place: Path) -> Iterator[Result]:
         return
     with ExitStack() as stack:
         node = stack.enter_context(node_sides.node(place))
-        begun = stack.enter_context(Pipe(place / "begun"))
+        begun = stack.enter_context(Pipe(place / "staged"))
         for form in FORMS:
             sides = Sides(node, place, begun, form)
             firsts = [sides.first(f"{form}-{number}") for number in range(FIRSTS)]
@@ -91,7 +91,6 @@ class Sides:
 
     def __init__(self, node: Node, place: Path, begun: Pipe, form: str) -> None:
         self._node, self._place, self._begun, self._form = node, place, begun, form
-        (place / "begun").chmod(0o666)
         self._env = {**node.yard.env, "XDG_CACHE_HOME": str(place / "person")}
         self._tree, self._copied = place, node.place
 

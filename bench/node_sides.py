@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,8 +53,7 @@ class Node:
 @contextmanager
 def node(place: Path) -> Iterator[Node]:
     place.chmod(0o755)  # who logs in is somebody else
-    disk = place / "node"
-    disk.mkdir()
+    disk = Path(tempfile.mkdtemp(prefix="node-", dir=place))
     disk.chmod(0o777)
     with SshLab([NODE]) as lab, harness.yard(place, local_site="named") as yard:
         yield Node(lab, yard, disk)

@@ -15,6 +15,7 @@ class Pipe:
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
+        path.chmod(0o666)  # the run may be somebody else's
         self._file = os.open(path, os.O_RDWR)  # so that it never comes to an end
         self.command = f"echo > {path}"  # for sh
 

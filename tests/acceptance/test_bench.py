@@ -22,6 +22,9 @@ from bench import (
     i_requests,
     j_ticket_latency,
     k_results,
+    l_staging,
+    m_fetch,
+    n_node_start,
     short_runs,
 )
 
@@ -43,6 +46,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(j_ticket_latency, "STARTS", 3)
     for name, number in {"MEGABYTES": 3, "REPETITIONS": 1, "LARGEST": 1 << 20}.items():
         monkeypatch.setattr(k_results, name, number)
+    for name, number in {"FILES": 60, "KILOBYTES": 10, "FOLDERS": 3, "FIRSTS": 1, "SECONDS": 1}.items():
+        monkeypatch.setattr(l_staging, name, number)
+    for name, number in {"MEGABYTES": 20, "REPETITIONS": 1}.items():
+        monkeypatch.setattr(m_fetch, name, number)
+    monkeypatch.setattr(n_node_start, "STARTS", 2)
 
 
 @pytest.mark.component("GNU parallel")
@@ -64,6 +72,13 @@ def test_a_cluster_is_measured() -> None:
 @pytest.mark.parametrize("module", [i_requests, j_ticket_latency, k_results])
 def test_the_broker_is_measured(module: object) -> None:
     with tempfile.TemporaryDirectory() as place:  # pytest's own cannot be entered by PostgreSQL's user
+        check(list(module.measure(Path(place))))  # type: ignore[attr-defined]
+
+
+@pytest.mark.component("sshd", "rsync", "git")
+@pytest.mark.parametrize("module", [l_staging, m_fetch, n_node_start])
+def test_a_node_is_measured(module: object) -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own cannot be entered by who logs in
         check(list(module.measure(Path(place))))  # type: ignore[attr-defined]
 
 

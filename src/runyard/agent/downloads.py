@@ -11,6 +11,7 @@ import hashlib
 import logging
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from runyard.backends.base import Presence, Sighting
 from runyard.model import units
 from runyard.model.input_file import InputFile, shown_url
 
-LANE = "downloads"
+LANES = tuple(f"downloads-{number}" for number in range(8))  # so that a slow server keeps few others waiting
 FETCHED = "fetched the input"
 CHUNK = 1 << 20
 
@@ -37,9 +38,14 @@ Address = tuple[str, str]  # the url, and the name of a secret
 @dataclass(kw_only=True, slots=True)
 class Download:
     path: Path
+    lane: str
     digest: str = ""  # once it is whole
     users: list[Attempt] = field(default_factory=list)
     seen: int = 0  # bytes; another thread counts
+
+    @property
+    def is_wanted(self) -> bool:
+        return any(user.phase is Phase.RECEIVED for user in self.users)
 
 
 class Downloads:
@@ -96,14 +102,20 @@ class Downloads:
             known.users.append(attempt)
             return
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = Download(path=self._directory / secrets.token_hex(8), users=[attempt])
+        made = Download(path=self._directory / secrets.token_hex(8), lane=self._quietest(), users=[attempt])
         self._downloads[address] = made
         work = functools.partial(self._fetch, address, made)
-        self._errands.send(LANE, work, functools.partial(self._fetched, address, brought))
+        self._errands.send(made.lane, work, functools.partial(self._fetched, address, brought))
+
+    def _quietest(self) -> str:
+        busy = Counter(one.lane for one in self._downloads.values() if not one.digest)
+        return min(LANES, key=lambda lane: busy[lane])
 
     def _fetch(self, address: Address, download: Download) -> str:
         def count(seen: int) -> None:
             download.seen = seen
+            if not download.is_wanted:
+                raise NotFetched("nobody waits for it any more")
 
         self._fetcher.fetch(*address, download.path, count)
         total = hashlib.sha256()
@@ -136,10 +148,9 @@ class Downloads:
             brought(attempt, None)
 
     def _forget(self) -> None:
-        """What nobody waits for any more. One that is under way is left to end first."""
+        """What nobody waits for any more. One that is under way notices by itself."""
         for address, download in tuple(self._downloads.items()):
-            waiting = [user for user in download.users if user.phase is Phase.RECEIVED]
-            if download.digest and not waiting:
+            if download.digest and not download.is_wanted:
                 download.path.unlink(missing_ok=True)
                 del self._downloads[address]
 

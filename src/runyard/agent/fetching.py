@@ -123,7 +123,7 @@ def _of_status(url: str, status: int) -> NotFetched:
 
 def _receive(answer: Any, url: str) -> bytes:
     try:
-        return bytes(answer.read(CHUNK))
+        return bytes(answer.read1(CHUNK))  # what there is: a slow server is seen to be slow
     except (OSError, http.client.HTTPException) as error:
         raise NotNow(f"{shown_url(url)}: the connection broke: {web.reason(error)}") from None
 

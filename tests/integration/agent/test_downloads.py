@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runyard.agent.errands import ThreadedErrands
 from runyard.agent.fetching import Fetcher
 from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
@@ -70,6 +74,46 @@ def test_what_is_not_there_fails_only_the_runs_that_ask_for_it(crew: Crew, web: 
     told = f"its inputs cannot be fetched: {web.url('/no')}: its server answers 404 Not Found"
     assert ended(crew, bad) == ("staging", told)
     assert not list((crew.site / "downloads").iterdir())
+
+
+class Drip:
+    """A body that comes byte by byte, for as long as somebody wants it."""
+
+    def __init__(self) -> None:
+        self.sent, self.gone, self.enough = 0, threading.Event(), threading.Event()
+
+    def serve(self, listener: socket.socket) -> None:
+        line, _ = listener.accept()
+        with line, contextlib.suppress(OSError):
+            line.recv(4096)
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not self.enough.wait(0.01):
+                self.sent += line.send(b"x")
+        self.gone.set()
+
+
+@pytest.fixture
+def drip() -> Iterator[tuple[Drip, str]]:
+    made = Drip()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=made.serve, args=(listener,), daemon=True).start()
+        yield made, f"http://127.0.0.1:{listener.getsockname()[1]}/words"
+        made.enough.set()
+
+
+def test_a_slow_server_keeps_nobody_else_waiting_and_a_cancelled_run_lets_it_go(
+    crew: Crew, web: WebServer, drip: tuple[Drip, str]
+) -> None:
+    slow_server, url = drip
+    web.answers["/words"] = (200, {}, b"of the web\n")
+    agent = crew.agent(fetcher=fetcher(), errands=ThreadedErrands(lambda: None))
+    slow = crew.yard.submit(READ, inputs=[{"url": url}])
+    crew.drive(agent, lambda: slow_server.sent > 0, "the slow one begins")
+    quick = crew.yard.submit(READ, inputs=inputs(crew, web))
+    crew.drive(agent, lambda: quick in crew.yard.ended, "the end of the other")
+    assert crew.yard.log(quick) == "of the web\nof the yard\n" and slow not in crew.yard.ended
+    crew.yard.cancel(slow)
+    crew.drive(agent, lambda: slow in crew.yard.ended and slow_server.gone.is_set(), "its end")
 
 
 def test_what_an_earlier_agent_left_is_removed(crew: Crew, web: WebServer) -> None:

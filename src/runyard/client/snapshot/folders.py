@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,12 +104,14 @@ def _take(
     sizes = {path: status.st_size for path, status in found.files.items()}
     limit.check_size(sizes)
     cache = StatCache(camera.cache, root)
-    with camera.progress(f"reading {limit.what}", sum(sizes.values())) as advance:
-        tree = Tree.build(reading.digests(found, cache, advance), found.links)
+    with ThreadPoolExecutor(1) as aside:  # git has its own reading to do
+        asked = aside.submit(describe)
+        with camera.progress(f"reading {limit.what}", sum(sizes.values())) as advance:
+            tree = Tree.build(reading.digests(found, cache, advance), found.links)
+        origin = asked.result()
     cache.save()
     before = cache.last_tree()
     cache.keep_tree(tree.encode())
-    origin = describe()
     return Snapshot(root=root, tree=tree, git=_git(origin), diff=origin.diff if origin else b"", before=before)
 
 
