@@ -47,3 +47,9 @@ def test_one_whose_interpreter_is_gone_is_none(tmp_path: Path) -> None:
     place = make(tmp_path, "one", 1.0)
     (place / "one" / "bin" / "python").unlink()
     assert there(place) == [False]
+
+
+def test_logins_of_an_index_are_not_for_everybody(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("ERROR: https://me:secret@index.example/simple/x: 401\nsee https://docs.example/a@b\n")
+    assert shelves.tail(str(log)) == ["ERROR: https://index.example/simple/x: 401", "see https://docs.example/a@b"]

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -11,6 +12,7 @@ from . import locks
 
 CURRENT = "current"
 TAIL_BYTES = 8000
+_LOGIN = re.compile(r"://[^/@\s]+@")
 
 
 def current(place: str) -> Optional[str]:
@@ -87,11 +89,12 @@ def tidy(root: str, agent: str, living: List[str], limit: int) -> None:
 
 
 def tail(path: str) -> List[str]:
-    """The last lines of a log."""
+    """The last lines of a log, for people: an index may be reached with a password, which is not for everybody."""
     try:
         with open(path, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - TAIL_BYTES))
-            return [line.strip() for line in log.read().decode("utf-8", "replace").splitlines()]
+            lines = log.read().decode("utf-8", "replace").splitlines()
+            return [_LOGIN.sub("://", line.strip()) for line in lines]
     except OSError:
         return []
 
