@@ -127,7 +127,8 @@ def test_a_full_quota(yard: ClusterYard) -> None:
     try:
         with (place / "full").open("wb") as file, contextlib.suppress(OSError):
             file.write(bytes(2 << 20))
-        with another_site(yard, "--dir", str(place)) as site:
+        # Without a reserve, because a quota is not seen before it is met.
+        with another_site(yard, "--dir", str(place), "--option", "disk_reserve=0") as site:
             code, told = findings(yard, site)
             assert (code, "no space left on device fix: choose another with --dir" in told) == (1, True), told
             shown = yard.ended(submit(yard, site), 60)

@@ -106,7 +106,7 @@ def test_the_promised_variables(either: Callable[..., Yard]) -> None:
     client = yard.client()
     run = client.submit(
         command=["python3", "-c", "import json, os; print(json.dumps(dict(os.environ)))"],
-        params={"lr": 0.5, "model": {"width": 3}}, resources={"cpus": 2}, seed=7, project="digits",
+        params={"lr": 0.5, "model": {"width": 3}}, resources={"cpus": 2}, seed=7, project="digits", keep="all",
     )  # fmt: skip
     env = json.loads(run.wait(timeout=60).logs())
     assert (env["RUNYARD_RUN_ID"], env["RUNYARD_ATTEMPT"], env["RUNYARD_SEED"]) == (str(run.id), "1", "7")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +89,7 @@ def _serve(
     output.log_to_stderr(loaded.log_level)
     link = HttpLink(target.url, target.token, target.ca_file)
     described = away.describe(link, site, directory)
-    with _stopped_by_signals() as stop, contextlib.ExitStack() as held:
+    with stopped_by_signals() as stop, contextlib.ExitStack() as held:
         if not _take_over(held, lambda: away.alone(site, described, loaded), stop):
             return
         node_relay.keep(site, described, loaded)
@@ -120,15 +121,25 @@ def _take_over(
 
 
 @contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """A handler interrupts whatever its thread is doing, and that may be this very event's `set` or `wait`: so there is
+    none that does anything, and another thread hears of the signal through a pipe."""
     stop = threading.Event()
+    heard, told = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(told, False)
 
-    def on_signal(number: int, frame: object) -> None:
+    def listen() -> None:
+        with os.fdopen(heard, "rb", buffering=0) as line:
+            line.read(1)
         stop.set()
 
-    before = [(number, signal.signal(number, on_signal)) for number in (signal.SIGINT, signal.SIGTERM)]
+    threading.Thread(target=listen, name="agent-signals", daemon=True).start()
+    descriptor = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    before = [(number, signal.signal(number, lambda *_: None)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         yield stop
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+        signal.set_wakeup_fd(descriptor)
+        os.close(told)

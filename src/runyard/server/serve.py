@@ -89,6 +89,8 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         self.should_exit = self.should_exit or self._stop.is_set()
+        if self.should_exit:
+            self._stop.set()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -109,8 +111,9 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.force_exit = self._stop.is_set()  # the second time somebody is impatient
-        self._stop.set()
+        """It takes no lock: it may have interrupted somebody who has it."""
+        self.force_exit = self.should_exit  # the second time somebody is impatient
+        self.should_exit = True
 
 
 def _announce(yard: Yard, url: str, on_listening: Callable[[str], None] | None) -> None:

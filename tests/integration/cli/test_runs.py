@@ -172,7 +172,7 @@ def test_show_tells_the_reason_and_the_next_step(submit, cli) -> None:
         "probe",
         "failed",
         "error",
-        "exit code    3",
+        "exit code           3",
         "64.0 MB memory",
         f"runyard logs {number}",
         f"runyard retry {number}",
