@@ -6,7 +6,6 @@ What only one of them knows is in test_slurm_endings.py and test_gridengine_endi
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -152,8 +151,8 @@ def test_a_runner_that_is_killed(yard: ClusterYard) -> None:
 def test_a_scheduler_that_restarts_disturbs_no_run(yard: ClusterYard, kill9: bool) -> None:
     run = yard.submit("--", "sh", "-c", "echo before; sleep 20; echo after; exit 4")
     native = yard.started(run)
-    time.sleep(6)  # Slurm saves its state every five seconds
     if isinstance(yard.lab, SlurmLab):
+        yard.lab.until_saved(native)
         yard.lab.restart_controller(kill9=kill9)
     elif isinstance(yard.lab, GridEngineLab):
         yard.lab.restart_qmaster(kill9=kill9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 
 import pytest
@@ -154,8 +153,7 @@ def test_a_node_that_loses_its_power(slurm_lab: GetLab) -> None:
 def test_a_controller_that_restarts_disturbs_nobody(site: Site, lab: SlurmLab, kill9: bool) -> None:
     job, backend = site.jobs.make(["sh", "-c", "sleep 9; exit 4"]), site.backend()
     backend.submit(batch_of(job))
-    begun(backend, job)
-    time.sleep(6)  # Slurm saves its state every five seconds
+    lab.until_saved(begun(backend, job))
     lab.restart_controller(kill9=kill9)
     until(lambda: recorded(job), "the exit record")
     assert (record_of(job) or {})["exit_code"] == 4

@@ -79,11 +79,7 @@ def test_a_killed_slurmd_comes_back_and_its_job_goes_on(plain: SlurmLab) -> None
 @pytest.mark.parametrize("kill9", [False, True])
 def test_jobs_go_on_while_the_controller_restarts(plain: SlurmLab, kill9: bool) -> None:
     job, pid = sleeper(plain)
-    # The state is written at most every five seconds; a younger job may be forgotten.
-    state = plain.root / "state" / "job_state"
-    written = state.stat().st_mtime if state.exists() else 0
-    plain.admin("scontrol", "update", f"JobId={job}", "Comment=seen")
-    until(lambda: state.exists() and state.stat().st_mtime > written, "the state saved", timeout_s=20)
+    plain.until_saved(job)
     plain.restart_controller(kill9=kill9)
     assert plain.job(job)["JobState"] == "RUNNING"
     assert alive(pid)

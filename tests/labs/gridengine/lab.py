@@ -71,7 +71,7 @@ class GridEngineLab(Cluster):
         blocks = done.stdout.split(_RULER)[1:] if done.returncode == 0 else []
         return [dict(_pair(line) for line in block.strip().splitlines()) for block in blocks]
 
-    def wait_state(self, number: str, *states: str, timeout_s: float = 60) -> str:
+    def wait_state(self, number: str, *states: str, timeout_s: float = 150) -> str:
         what = f"job {number} {' or '.join(states)}"
         waiting.until(lambda: self.state(number) in states, what, timeout_s=timeout_s, every_s=0.1)
         return self.state(number)

@@ -110,6 +110,14 @@ class SlurmLab(Cluster):
         self.stop_controller(kill9=kill9)
         self.start_controller()
 
+    def until_saved(self, number: str) -> None:
+        """The state is written at most every five seconds, and later on a busy machine; a younger job may be forgotten
+        by a controller that is killed."""
+        state = self.root / "state" / "job_state"
+        written = state.stat().st_mtime_ns if state.exists() else 0
+        self.admin("scontrol", "update", f"JobId={number}", "Comment=seen")
+        waiting.until(lambda: state.exists() and state.stat().st_mtime_ns > written, "the state saved", timeout_s=60)
+
     def saved_state(self) -> Path:
         """A copy of what slurmctld has on disk now, for `lose_what_came_after`."""
         copy = self.root / f"state-{next(_NUMBERS)}"
