@@ -70,7 +70,7 @@ def test_a_daemon_that_is_restarted_in_time_disturbs_no_run(yard: ClusterYard) -
 
 def test_a_job_that_is_requeued_is_not_begun_twice(yard: ClusterYard) -> None:
     """By an operator, against what runyard asked for."""
-    body = "echo attempt $RUNYARD_ATTEMPT; [ $RUNYARD_ATTEMPT = 2 ] || sleep 300"
+    body = "echo attempt $RUNYARD_ATTEMPT; [ $RUNYARD_ATTEMPT = 2 ] || exec sleep 300"
     run = yard.submit("--retry", "1", "--", "sh", "-c", body)
     native = yard.started(run)
     lab_of(yard).admin("scontrol", "update", f"jobid={native}", "Requeue=1")
