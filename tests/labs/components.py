@@ -135,6 +135,10 @@ def _rabbitmq() -> str:
     return _number(found[-1].name) if found else "unknown"
 
 
+def _openssl() -> str:
+    return _number(_answer(_program("openssl"), "version"))
+
+
 def _s3() -> str:
     """moto's server; to import it takes a second."""
     _program("openssl")
@@ -234,6 +238,7 @@ KNOWN = {
     for component in (
         Component(name="postgresql", find=_postgresql),
         Component(name="root", find=_root),
+        Component(name="openssl", find=_openssl),
         Component(name="cgroup memory", find=_cgroup_memory),
         Component(name="cgroup v1", find=_cgroup_v1, everywhere=False),
         Component(name="slurm", find=_slurm),

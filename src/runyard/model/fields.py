@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from runyard import errors
 
@@ -70,3 +71,16 @@ def one_of(value: object, where: str, known: Iterable[str]) -> str:
     if value not in names:
         raise errors.InvalidInput(f"{where}: {value!r} is not known", nearest(str(value), names))
     return str(value)
+
+
+def web_address(value: object, where: str, longest: int) -> tuple[str, SplitResult]:
+    """The text and its parts. What is no address is not repeated: there may be a key in it."""
+    url = text(value, where, longest)
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is no number, for one
+        is_one = False
+    if not is_one:
+        raise errors.InvalidInput(f"{where}: this is no web address", "write it like https://host/path")
+    return url, parts

@@ -52,14 +52,7 @@ class InputFile:
 
 
 def check_url(value: object, where: str) -> str:
-    url = fields.text(value, where, LONGEST_URL)
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018  # raises when it is no port
-    except ValueError:
-        raise errors.InvalidInput(f"{where}: {url!r} is no address", "write it like https://host/file.csv") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise errors.InvalidInput(f"{where}: {url!r} is no web address", "begin it with https:// or http://")
+    url, parts = fields.web_address(value, where, LONGEST_URL)
     if "@" in parts.netloc:
         raise errors.InvalidInput(f"{where}: there is a user or a password in it", "name a secret of the site instead")
     if not url.isascii() or _UNWRITTEN.search(url):

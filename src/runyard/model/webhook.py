@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from runyard import errors
 from runyard.model import fields, spec
@@ -54,14 +53,9 @@ def _list(given: Mapping[str, Any], field: str) -> list[str]:
 
 
 def _url(value: object, where: str) -> str:
-    text = fields.text(value, where, LONGEST_URL)
-    try:
-        parts = urlsplit(text)
-        parts.port  # noqa: B018  # raises when it is no port
-    except ValueError:
-        raise errors.InvalidInput(f"{where}: this is no address", "write it like https://host/path") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or any(c.isspace() for c in text):
-        raise errors.InvalidInput(f"{where}: this is no address", "write it like https://host/path")
+    text, parts = fields.web_address(value, where, LONGEST_URL)
+    if any(character.isspace() for character in text):
+        raise errors.InvalidInput(f"{where}: there is a blank in it", "write it like %20")
     if parts.username or parts.password or parts.fragment:
         raise errors.InvalidInput(f"{where}: has a user or something after #", "its secret belongs into secret_file")
     return text

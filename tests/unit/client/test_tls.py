@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from runyard import Client, errors
 from tests.labs.rabbitmq import certificates
 from tests.unit.client.server import Handler, Server
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+pytestmark = pytest.mark.component("openssl")  # which makes the certificates
 Serve = Callable[[Callable[[Handler], None]], Server]
 
 

@@ -76,7 +76,7 @@ def test_an_address_is_kept_with_its_name_and_the_name_of_a_secret() -> None:
         ({"url": "ftp://h/x"}, "no web address"),
         ({"url": "/etc/passwd"}, "no web address"),
         ({"url": "https://"}, "no web address"),
-        ({"url": "https://h:port/x"}, "no address"),
+        ({"url": "https://h:port/x"}, "no web address"),
         ({"url": "https://ada:secret@h/x"}, "a password in it"),
         ({"url": "https://h/a b"}, "blanks"),
         ({"url": "https://h/x\r\nHost: other"}, "blanks"),

@@ -167,7 +167,7 @@ def test_no_tree_is_too_deep(base: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may mount")
+@pytest.mark.component("root")
 def test_another_file_system_is_left_alone(base: Path) -> None:
     path, _ = made(base)
     inner = path / "folder" / "mounted"
