@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.witness import until
+from tests.labs.disks import small_disk
 from tests.labs.yard import Yard
 
 MB = 1 << 20
@@ -62,13 +63,8 @@ def test_a_full_disk_stops_new_runs_with_a_sentence_and_loses_nothing(
     make_yard: Callable[..., Yard], tmp_path: Path
 ) -> None:
     """A home on a small disk of its own."""
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(small)], check=True)
-    try:
+    with small_disk(tmp_path / "small", "size=24m") as small:
         _fill_and_free(make_yard(below=small, cpus=1), small)
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def _fill_and_free(yard: Yard, small: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from tests.acceptance.cluster_yard import ClusterYard
 from tests.acceptance.witness import until
 from tests.labs.accounts import NODE_PYTHON
+from tests.labs.disks import small_disk
 
 GetYard = Callable[..., ClusterYard]
 
@@ -120,11 +120,8 @@ def test_a_directory_that_is_not_shared(yard: ClusterYard) -> None:
 
 @pytest.mark.component("root")
 def test_a_full_quota(yard: ClusterYard) -> None:
-    place = yard.home / "tiny"
-    place.mkdir()
     options = f"size=1m,mode=700,uid={yard.lab.user.uid}"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(place)], check=True)
-    try:
+    with small_disk(yard.home / "tiny", options) as place:
         with (place / "full").open("wb") as file, contextlib.suppress(OSError):
             file.write(bytes(2 << 20))
         # Without a reserve, because a quota is not seen before it is met.
@@ -132,8 +129,5 @@ def test_a_full_quota(yard: ClusterYard) -> None:
             code, told = findings(yard, site)
             assert (code, "no space left on device fix: choose another with --dir" in told) == (1, True), told
             shown = yard.ended(submit(yard, site), 60)
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-        place.rmdir()
     assert ending(shown) == ("failed", "disk", 1), shown
     assert re.search(r"no space left on device; free some space there, or choose another .* --dir", shown["detail"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import runyard
 from tests.acceptance.pool import SITE, Pool
 from tests.acceptance.witness import until
+from tests.labs.disks import small_disk
 from tests.labs.yard import Yard
 
 WHERE = ["/bin/sh", "-c", "echo $RUNYARD_SCRATCH; echo x > $TMPDIR/x"]
@@ -116,13 +116,8 @@ def test_scratch_of_a_runner_that_is_killed_goes_too(yard: Yard, nodes: Pool) ->
 
 @pytest.mark.component("root")
 def test_a_full_disk_stops_new_starts_until_there_is_room(make_yard: Callable[..., Yard], tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(small)], check=True)
-    try:
+    with small_disk(tmp_path / "small", "size=64m") as small:
         _fill_and_free(make_yard(cpus=1, scratch=str(small), disk_reserve="20M"), small)
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def _fill_and_free(yard: Yard, small: Path) -> None:

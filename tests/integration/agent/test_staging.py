@@ -24,6 +24,7 @@ from runyard.model import packs
 from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
 from tests.integration.agent.conftest import Crew
+from tests.labs.disks import small_disk
 
 SHOW = 'cd "$RUNYARD_INPUTS"; cat one two/three; stat -c %a one'
 READ_CODE = ["sh", "-c", 'test "$PWD" = "$RUNYARD_CODE" && cat main.py']
@@ -330,11 +331,8 @@ def _cached(crew: Crew) -> int:
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A disk of 8 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], check=True)
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    with small_disk(tmp_path / "small", "size=8m") as place:
+        yield place
 
 
 @pytest.mark.component("root")

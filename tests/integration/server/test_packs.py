@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from runyard.model import packs
 from runyard.model.roles import Role
 from runyard.model.tree import Tree, TreeFile
 from tests.integration.server.api import PREFIX, Api, Served
+from tests.labs.disks import small_disk
 from tests.labs.waiting import until
 
 
@@ -231,11 +231,8 @@ def test_a_recipe_brings_only_what_the_yard_has(api: Api) -> None:
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system on which 2 MB fit."""
-    place = tmp_path / "small"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(place)], check=True)
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    with small_disk(tmp_path / "small", "size=2m") as place:
+        yield place
 
 
 @pytest.mark.component("root")
