@@ -59,7 +59,6 @@ def test_a_login_node_that_is_down_is_not_missed(yard: FarYard) -> None:
 
 def test_a_host_key_that_changed_is_told_with_the_fix(yard: FarYard) -> None:
     for name in yard.logins.names:
-        yard.logins.drop_connections(name)
         yard.logins.change_host_key(name)
     answer = yard.cli("site", "test", "cedar")
     assert answer.returncode != 0

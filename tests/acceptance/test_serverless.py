@@ -110,6 +110,7 @@ def test_the_end_of_a_job_waits_for_others_unless_they_have_settled_it(home: Yar
     assert (settled.returncode, settled.stderr) == (0, "")
     (home.home / "lock.holder").unlink()
     assert home.cli("submit", "--quiet", "--", "sleep", "600").returncode == 0
+    until(lambda: home.cli("check").returncode == 0 and "running" in _states(home), timeout=60, what="it runs")
     (home.home / "lock.holder").write_text('{"pid": 4711, "host": "n3", "boot_id": "x"}')
     waiting = subprocess.Popen(
         home.command("check", "--site", "local", "--ended", "/site/runs/2/a1"), env=home.env, stderr=subprocess.PIPE

@@ -99,8 +99,10 @@ class SshLab(Lab):
                 session.resume()
 
     def change_host_key(self, name: str) -> None:
-        """As after a reinstallation, or an attack: clients know another key."""
-        self._of(name).stop(name)
+        """As after a reinstallation, or an attack: clients know another key, and no connection is left from before."""
+        self._of(name).pause(name)  # lest one be made between the two
+        self.drop_connections(name)
+        self._of(name).kill(name)
         self._make_host_key(name)
         self.start_sshd(name)
 

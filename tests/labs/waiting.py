@@ -13,7 +13,7 @@ from tests.labs.daemons import LabError
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str, *, timeout_s: float = 30, every_s: float = 0.02) -> T:
+def until(condition: Callable[[], T], what: str, *, timeout_s: float = 90, every_s: float = 0.02) -> T:
     """The first answer that is true; `what` completes the sentence "… did not happen"."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):

@@ -73,7 +73,10 @@ class GridEngineLab(Cluster):
 
     def wait_state(self, number: str, *states: str, timeout_s: float = 150) -> str:
         what = f"job {number} {' or '.join(states)}"
-        waiting.until(lambda: self.state(number) in states, what, timeout_s=timeout_s, every_s=0.1)
+        try:
+            waiting.until(lambda: self.state(number) in states, what, timeout_s=timeout_s, every_s=0.1)
+        except LabError as error:
+            raise LabError(f"{error}; it is {self.state(number)!r}: {self.admin('qstat', '-f', '-u', '*')}") from None
         return self.state(number)
 
     def wait_records(self, number: str, count: int = 1, timeout_s: float = 60) -> list[dict[str, str]]:
@@ -126,9 +129,10 @@ class GridEngineLab(Cluster):
             self.start_qmaster()
         with contextlib.suppress(LabError):  # jobs may end by themselves meanwhile, and none is an error to it
             self.admin("qdel", *(["-f"] if self._disturbed else []), "-u", "*")
+        if self._disturbed:
+            self._start_anew()
         for node in self.nodes:
-            self._mend(node)
-        self._disturbed = False
+            self.network.plug(node)
         self.wait_nodes()
         waiting.until(lambda: not self.admin("qstat", "-u", "*"), "the queue empty", timeout_s=60)
 
@@ -223,14 +227,16 @@ class GridEngineLab(Cluster):
         rows = [line.split() for line in self.admin("qhost").splitlines()]
         return {row[0] for row in rows if len(row) > 3 and row[0] in self.nodes and row[3] != "-"}
 
-    def _mend(self, node: str) -> None:
-        """A host that lost its execd, its qmaster or its power starts anew, as one that has never had a job."""
-        if not self._disturbed:
-            return self.network.plug(node)
-        if node in self.network.machines:
+    def _start_anew(self) -> None:
+        """Hosts as if they had never had a job, and a qmaster that knows no connection to the ones before: over such a
+        one it hands out a job that then stays in transfer for ever."""
+        for node in list(self.network.machines):
             self.network.power_off(node)
-        shutil.rmtree(self.root / "spool" / "execd" / node, ignore_errors=True)
-        self.start_execd(node)
+        self.restart_qmaster(kill9=True)
+        for node in self.nodes:
+            shutil.rmtree(self.root / "spool" / "execd" / node, ignore_errors=True)
+            self.start_execd(node)
+        self._disturbed = False
 
 
 def _pair(line: str) -> tuple[str, str]:
