@@ -99,7 +99,7 @@ class Tickets:
         """What happens inside has an agent take a ticket and acknowledge it."""
         before = self.count("ack")
         yield
-        until(lambda: self.count("ack") > before, what="a ticket redeemed", timeout=60)
+        until(lambda: self.count("ack") > before, what="a ticket redeemed", timeout=150)
 
     def publish(self) -> None:
         """One more, whether runs wait or not."""

@@ -14,20 +14,26 @@ LONGEST_PAUSE = 2.0
 class Patience:
     """Call `met` after every success and `endure` after a failure, which it raises again when hope is over.
 
-    A yard that never answered gets no patience: the address is more likely wrong.
+    The time counts from the first failure after a success, which may be the end of hours of listening. A yard that
+    never answered gets no patience: the address is more likely wrong.
     """
 
     def __init__(self, seconds: float = PATIENCE) -> None:
         self._seconds = seconds
-        self._until = 0.0
+        self._was_there = False
+        self._until: float | None = None
         self._pause = FIRST_PAUSE
 
     def met(self) -> None:
-        self._until = time.monotonic() + self._seconds
+        self._was_there = True
+        self._until = None
         self._pause = FIRST_PAUSE
 
     def endure(self, error: errors.YardUnreachable) -> None:
-        if time.monotonic() + self._pause > self._until:
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._seconds
+        if not self._was_there or now + self._pause > self._until:
             raise error
         time.sleep(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
