@@ -10,12 +10,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editab
 TRAINER := .venv-examples/.installed
 KERAS2 := .venv-keras2
 RIVALS := .venv-bench/.installed
+RAY := .venv-ray/.installed
 # Most tests wait for schedulers and brokers, so there may be more of them than cores.
 WORKERS ?= 4
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo example-deps bench-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
+.PHONY: help install demo example-deps bench-deps ray-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,14 +33,15 @@ $(DEV): pyproject.toml scripts/make-venv
 	@$(PIP) '.[dev,postgres,rabbitmq,demo]'
 	@touch $(DEMO) $(DEV)
 
-demo: $(DEMO)  ## start a yard, train a small model eight times, show the best
+demo: $(DEMO)  ## start a yard, sweep over a small model's parameters, show the best
 	@$(BIN)/python examples/demo.py
 
 # In environments of their own: PyTorch is too big for everybody's, and Keras 2 needs an old Python.
-example-deps: $(TRAINER)  ## what examples/patchwise, examples/ic-train and their tests run on
+example-deps: $(TRAINER)  ## what examples with PyTorch, Keras or PyTables and their tests run on
 	@sh scripts/make-keras2-venv "$(KERAS2)" tests/labs/keras2.txt
 
-$(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.txt scripts/make-venv
+$(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.txt examples/torch-digits/requirements.txt \
+		tests/labs/writers.txt scripts/make-venv
 	@sh scripts/make-venv "$(PYTHON)" $(@D)
 	@$(@D)/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
 		$(patsubst %,--requirement %,$(filter %.txt,$^))
@@ -50,6 +52,13 @@ bench-deps: $(RIVALS)  ## Flask and Celery, with which runyard is compared
 $(RIVALS): bench/requirements.txt scripts/make-venv
 	@sh scripts/make-venv "$(PYTHON)" $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+ray-deps: $(RAY)  ## Ray Tune, with which `make bench` compares sweeps
+
+$(RAY): bench/ray-requirements.txt scripts/make-venv
+	@sh scripts/make-venv "$(PYTHON)" $(@D)
+	@$(@D)/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --requirement $<
 	@touch $@
 
 test: install example-deps bench-deps labs check  ## everything: checks, unit, integration and acceptance tests
@@ -80,9 +89,9 @@ docs: install  ## write the generated reference pages anew
 	@$(BIN)/python scripts/write_settings_page.py
 	@$(BIN)/python scripts/write_cli_page.py
 
-bench: install bench-deps labs  ## measure runyard against the plain alternatives
+bench: install bench-deps ray-deps labs  ## measure runyard against the plain alternatives
 	@$(BIN)/python -m bench $(ARGS)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) .venv-examples .venv-bench $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-examples .venv-bench .venv-ray $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -27,6 +27,9 @@ MEASUREMENTS = (
     "l_staging",
     "m_fetch",
     "n_node_start",
+    "o_grid",
+    "p_metrics",
+    "q_ask_tell",
 )
 
 

@@ -1,26 +1,25 @@
-"""What `make demo` runs: a yard of its own in demo-home, a sweep of eight small trainings, and the best of them."""
+"""What `make demo` runs: a yard of its own in demo-home, a sweep of small trainings, and the best of them."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import shlex
 import sys
-import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from runyard import Client, Run
+from runyard import Client
+from runyard.client import Sweep, Trial
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUNYARD_HOME", ROOT / "demo-home")).absolute()
 TRAIN = ROOT / "examples" / "digits" / "train.py"
-RATES, WIDTHS = (0.001, 0.01, 0.1, 1.0), (8, 64)
+SPACE = {"lr": [0.01, 0.1, 1.0], "width": [8, 64]}
+REPS = 2
 STYLES = {"running": "yellow", "succeeded": "green", "failed": "red", "cancelled": "red"}
 
 console = Console(highlight=False, soft_wrap=True)
@@ -28,16 +27,15 @@ console = Console(highlight=False, soft_wrap=True)
 
 def main() -> int:
     client = open_yard()
-    runs = client.submit_many([describe(rate, width) for rate, width in itertools.product(RATES, WIDTHS)])
-    console.print(f"Submitted {len(runs)} runs in one call: {runs[0].id} to {runs[-1].id}")
-    watch(runs)
-    failed = [run for run in runs if run.state != "succeeded"]
-    for run in failed:
-        console.print(f"[red]Run {run.id} {run.state}: {run.reason}[/red]; see: {command('logs', str(run.id))}")
-    if not failed:
-        show_best(runs)
-    show_around(client, runs[-1])
-    return 1 if failed else 0
+    sweep = submit(client)
+    console.print(f"Submitted sweep {sweep.label}: {len(sweep.trials())} configurations, {REPS} runs of each")
+    watch(sweep)
+    if sweep.state == "succeeded":
+        show_best(client, sweep)
+    else:
+        console.print(f"[red]Sweep {sweep.label} {sweep.state}[/red]; see: {command('sweep', 'show', sweep.label)}")
+    show_around(client, sweep)
+    return 0 if sweep.state == "succeeded" else 1
 
 
 def open_yard() -> Client:
@@ -48,64 +46,64 @@ def open_yard() -> Client:
     return client
 
 
-def describe(rate: float, width: int) -> dict[str, Any]:
-    words = ["--lr", "{lr}", "--width", "{width}", "--epochs", "60"]
-    return {
-        "project": "digits",
-        "name": f"lr={rate} width={width}",
-        "command": [sys.executable, TRAIN.name, *words],
-        "cwd": str(TRAIN.parent),
-        "params": {"lr": rate, "width": width},
-        "resources": {"cpus": 1},
-    }
-
-
-def watch(runs: list[Run]) -> None:
-    """A table that fills on a terminal, a line per ending elsewhere."""
-    if not console.is_terminal:
-        for run in runs:
-            run.wait()
-            console.print(f"Run {run.id}: {run.name}: {run.state}: {last_line(run)}")
-        return
-    with Live(draw(runs), console=console, refresh_per_second=8) as live:
-        while not all(run.final for run in runs):
-            time.sleep(0.2)
-            for run in runs:
-                if not run.final:
-                    run.refresh()
-            live.update(draw(runs))
-
-
-def draw(runs: list[Run]) -> Table:
-    table = Table("run", "lr", "width", "state", "last line of its log")
-    for run in runs:
-        params, style = run.params, STYLES.get(run.state, "dim")
-        line = last_line(run) if run.state not in ("queued", "starting") else ""
-        table.add_row(str(run.id), str(params["lr"]), str(params["width"]), f"[{style}]{run.state}[/{style}]", line)
-    return table
-
-
-def last_line(run: Run) -> str:
-    return (run.logs().splitlines() or [""])[-1]
-
-
-def show_best(runs: list[Run]) -> None:
-    """Fetches what each run left behind and reads its accuracy from there."""
-    results = []
-    for run in runs:
-        directory = HOME / "fetched" / str(run.id)
-        run.fetch(directory)
-        results.append((json.loads((directory / "result.json").read_text()), run, directory))
-    result, run, directory = max(results, key=lambda item: item[0]["accuracy"])
-    console.print(
-        f"[green]The best is run {run.id}[/green]: learning rate {result['lr']}, width {result['width']}, "
-        f"accuracy {result['accuracy']:.1%}. Its outputs: {directory}"
+def submit(client: Client) -> Sweep:
+    words = ["--lr", "{lr}", "--width", "{width}", "--pictures", "2000", "--epochs", "20"]
+    return client.sweep(
+        [sys.executable, TRAIN.name, *words],
+        cwd=str(TRAIN.parent),
+        project="digits",
+        space=SPACE,
+        reps=REPS,
+        minimize="val/loss",
+        fresh=True,
     )
 
 
-def show_around(client: Client, run: Run) -> None:
+def watch(sweep: Sweep) -> None:
+    """A table that fills on a terminal, a line for each change elsewhere."""
+    if not console.is_terminal:
+        for look in sweep.looks():
+            console.print(f"Sweep {look.label} {look.state}: {look.data['runs']}")
+        console.print(draw(sweep.trials()))
+        return
+    with Live(draw(sweep.trials()), console=console, auto_refresh=False) as live:
+        for look in sweep.looks(longest_pause=0.3):
+            live.update(draw(look.trials()), refresh=True)
+
+
+def draw(trials: Iterable[Trial]) -> Table:
+    table = Table("trial", "lr", "width", "runs", "state", "validation loss")
+    for trial in trials:
+        style = STYLES.get(trial.state, "dim")
+        runs = " ".join(str(run["id"]) for run in trial.runs)
+        params = [str(trial.params[name]) for name in SPACE]
+        table.add_row(str(trial.number), *params, runs, f"[{style}]{trial.state}[/{style}]", loss(trial))
+    return table
+
+
+def loss(trial: Trial) -> str:
+    """The mean of its runs, and half of the interval in which the true one lies with 95 % confidence."""
+    if trial.value is None:
+        return ""
+    if trial.low is None or trial.high is None:
+        return f"{trial.value:.3f}"
+    return f"{trial.value:.3f} ± {(trial.high - trial.low) / 2:.3f}"
+
+
+def show_best(client: Client, sweep: Sweep) -> None:
+    best = sweep.best()
+    assert best is not None, "every run reports its loss"
+    for run in best.runs:
+        client.run(run["id"]).fetch(HOME / "fetched" / str(run["id"]))
+    outputs = HOME / "fetched" / str(best.runs[0]["id"])
+    params = ", ".join(f"{name} {value}" for name, value in best.params.items())
+    console.print(f"[green]The best is trial {best.number}[/green]: {params}, loss {loss(best)}.")
+    console.print(f"The outputs of its first run: {outputs}")
+
+
+def show_around(client: Client, sweep: Sweep) -> None:
     console.print(f"The yard is up at {client.url}. Look around:")
-    for words in (["ls"], ["show", str(run.id)], ["logs", str(run.id)], ["status"]):
+    for words in (["sweep", "table", sweep.label], ["sweep", "best", sweep.label], ["ls"], ["logs", "last"]):
         console.print(f"  {command(*words)}")
     console.print(f"Stop it with:\n  {command('down')}")
 

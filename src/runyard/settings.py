@@ -104,6 +104,9 @@ class Settings:
     permit: int = _setting(
         300, "Seconds after which runs that are retried when lost end themselves if their agent is cut off; 0: never"
     )
+    checkpoint_days: int = _setting(
+        30, "Days for which the checkpoints of a run that did not succeed stay at its site after its end"
+    )
     body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
     code_limit: int = _setting(200 << 20, 'Most bytes of code that a submit from here sends (or like "200M")')
     code_files: int = _setting(20_000, "Most files of code that a submit from here sends")

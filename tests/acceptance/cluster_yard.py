@@ -68,9 +68,9 @@ class ClusterYard:
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def cli(self, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def cli(self, *words: str, timeout: float = 120, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.lab.user.runyard(*words)[0], env=self.env, cwd=self.home, capture_output=True, text=True,
+            self.lab.user.runyard(*words)[0], env=self.env, cwd=cwd or self.home, capture_output=True, text=True,
             timeout=timeout, check=False, **self.lab.user.popen_options(),
         )  # fmt: skip
 

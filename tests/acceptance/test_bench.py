@@ -25,6 +25,9 @@ from bench import (
     l_staging,
     m_fetch,
     n_node_start,
+    o_grid,
+    p_metrics,
+    q_ask_tell,
     short_runs,
 )
 
@@ -51,10 +54,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in {"MEGABYTES": 20, "REPETITIONS": 1}.items():
         monkeypatch.setattr(m_fetch, name, number)
     monkeypatch.setattr(n_node_start, "STARTS", 2)
+    monkeypatch.setattr(o_grid, "SIDE", 5)
+    for name, number in {"RUNS": 3, "STEPS": 100, "REPETITIONS": 1}.items():
+        monkeypatch.setattr(p_metrics, name, number)
+    monkeypatch.setattr(q_ask_tell, "TRIALS", 15)
 
 
 @pytest.mark.component("GNU parallel")
-@pytest.mark.parametrize("module", [a_interpreter_runs, c_submit, d_log_latency, e_listing, f_memory, g_start_up])
+@pytest.mark.parametrize(
+    "module",
+    [a_interpreter_runs, c_submit, d_log_latency, e_listing, f_memory, g_start_up, o_grid, p_metrics, q_ask_tell],
+)
 def test_it_measures(module: object, tmp_path: Path) -> None:
     check(list(module.measure(tmp_path)))  # type: ignore[attr-defined]
 

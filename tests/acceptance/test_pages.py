@@ -6,6 +6,7 @@ Blocks marked `console` and `python` are executed; `sh` and `yaml` are only show
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,10 +38,18 @@ def at_the_root(place: Path) -> Path:
     return place
 
 
+def beside_a_function(place: Path) -> Path:
+    return at_the_root(place) / "examples" / "python-function"
+
+
 PAGES: dict[str, Callable[[Path], Path]] = {
     "README.md": beside_train,
     "docs/quickstart.md": in_digits,
     "docs/howto/retry-and-resume.md": at_the_root,
+    "docs/howto/inside-a-run.md": beside_a_function,
+    "docs/howto/reproduce.md": in_digits,
+    "docs/howto/metrics.md": in_digits,
+    "docs/howto/sweeps.md": at_the_root,
 }
 
 
@@ -75,7 +84,7 @@ def build_script(text: str, directory: Path) -> str:
     for number, (kind, block) in enumerate(_BLOCK.findall(text)):
         if kind == "python":
             (directory / f"block{number}.py").write_text(block, encoding="utf-8")
-            lines.append(f"python block{number}.py")
+            lines.append(f"python {shlex.quote(str(directory / f'block{number}.py'))}")
         else:
             lines += [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     assert lines, "the page has nothing to execute"

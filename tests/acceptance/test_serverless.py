@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -119,3 +120,39 @@ def test_the_end_of_a_job_waits_for_others_unless_they_have_settled_it(home: Yar
         waiting.wait(3)
     assert b"left to others" in waiting.communicate(timeout=60)[1]
     assert waiting.returncode == 0
+
+
+def test_what_is_handed_in_as_a_bundle_is_taken_by_cron(home: Yard, tmp_path: Path) -> None:
+    box = tmp_path / "box"
+    box.mkdir()
+    (home.home / "config.toml").write_text(f'spool = ["{box}"]\n')
+    tick = _cron(home)
+    assert subprocess.run(tick, capture_output=True, text=True).stderr == ""
+    work = ["sh", "-c", "echo training; echo 42 > $OUTPUT_DIR/best.txt"]
+    name = home.cli("submit", "--quiet", "--via", str(box), "--", *work).stdout.strip()
+
+    def state() -> dict[str, object]:
+        answer = subprocess.run(tick, capture_output=True, text=True)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        found = box / f"{name}.state" / "state.json"
+        return dict(json.loads(found.read_text())) if found.exists() else {}
+
+    until(lambda: state().get("state") == "succeeded", timeout=120, what="its end, written beside the bundle")
+    assert (box / f"{name}.state" / "log").read_text() == "training\n"
+    assert (box / f"{name}.state" / "outputs" / "best.txt").read_text() == "42\n"
+    shutil.rmtree(box / f"{name}.run")
+    subprocess.run(tick, check=True)
+    assert [path.name for path in box.iterdir()] == []
+
+
+def test_a_drop_box_that_cannot_be_used_stops_no_run(home: Yard, tmp_path: Path) -> None:
+    home.cli("submit", "--quiet", "--", "true")
+    (home.home / "config.toml").write_text(f'spool = ["{tmp_path / "away"}"]\n')
+    tick = _cron(home)
+
+    def is_over() -> bool:
+        answer = subprocess.run(tick, capture_output=True, text=True)
+        assert "cannot be opened: no such file or directory" in answer.stderr
+        return _states(home) == ["succeeded"]
+
+    until(is_over, timeout=120, what="the end of a run")

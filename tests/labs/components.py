@@ -24,6 +24,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = _ROOT / ".venv-examples" / "bin" / "python"
 KERAS2_PYTHON = _ROOT / ".venv-keras2" / "bin" / "python"
 BENCH_PYTHON = _ROOT / ".venv-bench" / "bin" / "python"
+RAY_PYTHON = _ROOT / ".venv-ray" / "bin" / "python"
 
 
 class Missing(Exception):
@@ -154,6 +155,11 @@ def _trainer() -> str:
     return "Keras {}, PyTorch {}".format(*_versions(TRAINER_PYTHON, "keras", "torch"))
 
 
+def _torch_writer() -> str:
+    """PyTorch's own writer of event files is a part of TensorBoard."""
+    return "PyTorch {}, TensorBoard {}".format(*_versions(TRAINER_PYTHON, "torch", "tensorboard"))
+
+
 def _pytables() -> str:
     """What `make example-deps` installs for the table of examples/ic-train."""
     return "pandas {}, PyTables {}".format(*_versions(TRAINER_PYTHON, "pandas", "tables"))
@@ -165,6 +171,10 @@ def _keras2() -> str:
 
 def _flask_and_celery() -> str:
     return "Flask {}, Celery {}".format(*_versions(BENCH_PYTHON, "flask", "celery", target="bench-deps"))
+
+
+def _ray() -> str:
+    return _versions(RAY_PYTHON, "ray", target="ray-deps")[0]
 
 
 def _versions(interpreter: Path, *packages: str, target: str = "example-deps") -> list[str]:
@@ -201,6 +211,14 @@ def _exfat() -> str:
             raise Missing(f"{device} cannot be used")
     _program("mkfs.exfat")
     return _number(_answer("dpkg-query", "--show", "--showformat=${Version}", "exfat-fuse"))
+
+
+def _fuse() -> str:
+    """Root may mount a file system of its own making; not every machine lends the device for it."""
+    _root()
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise Missing("/dev/fuse cannot be used")
+    return "/dev/fuse"
 
 
 def _program(name: str, where: str = "/usr/sbin:/sbin") -> str:
@@ -249,11 +267,14 @@ KNOWN = {
         Component(name="sshd", find=_sshd),
         Component(name="rsync", find=lambda: _number(_answer("rsync", "--version"))),
         Component(name="exfat", find=_exfat, everywhere=False),
+        Component(name="fuse", find=_fuse, everywhere=False),
         Component(name="git", find=lambda: _number(_answer("git", "--version"))),
         Component(name="trainer", find=_trainer),
         Component(name="keras 2", find=_keras2, everywhere=False),
         Component(name="pytables", find=_pytables),
+        Component(name="torch writer", find=_torch_writer),
         Component(name="flask, celery", find=_flask_and_celery),
+        Component(name="ray", find=_ray, everywhere=False),
         Component(name="curl", find=lambda: _number(_answer("curl", "--version"))),
         Component(name="tmux", find=lambda: _number(_answer("tmux", "-V"))),
         Component(name="docker", find=_docker, everywhere=False),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,3 +20,18 @@ def small_disk(place: Path, options: str) -> Iterator[Path]:
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
         place.rmdir()
+
+
+@contextlib.contextmanager
+def silent_disk(place: Path) -> Iterator[None]:
+    """A file system over `place` whose server never answers, as one far away that hangs: whoever looks there waits."""
+    server = os.open("/dev/fuse", os.O_RDWR)
+    mount = ctypes.CDLL(None, use_errno=True).mount
+    if mount(b"silent", os.fsencode(place), b"fuse", 0, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % server):
+        os.close(server)
+        raise OSError(ctypes.get_errno(), "cannot mount", str(place))
+    try:
+        yield
+    finally:
+        os.close(server)
+        subprocess.run(["umount", "-l", str(place)], check=True)

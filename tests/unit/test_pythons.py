@@ -19,6 +19,10 @@ def make(root: Path, name: str, used: float, *attempts: str, agent: str = "a1") 
     return place
 
 
+def tidy(root: Path, agent: str, living: list[str], limit: int) -> None:
+    shelves.tidy(str(root), shelves.over(str(root), agent, living), limit)
+
+
 def there(*places: Path) -> list[bool]:
     return [shelves.current(str(place)) is not None for place in places]
 
@@ -26,20 +30,29 @@ def there(*places: Path) -> list[bool]:
 def test_what_was_used_least_recently_goes_and_never_what_is_needed(tmp_path: Path) -> None:
     oldest = make(tmp_path, "oldest", 1.0, "7-a1")
     old, new = make(tmp_path, "old", 2.0, "3-a1"), make(tmp_path, "new", 3.0)
-    shelves.tidy(str(tmp_path), "a1", ["7-a1"], 2500)
+    tidy(tmp_path, "a1", ["7-a1"], 2500)
     assert there(oldest, old, new) == [True, False, True]
 
 
 def test_others_pins_count_whatever_we_say(tmp_path: Path) -> None:
     theirs = make(tmp_path, "theirs", 1.0, "7-a1", agent="a10")
-    shelves.tidy(str(tmp_path), "a1", [], 0)
+    tidy(tmp_path, "a1", [], 0)
     assert there(theirs) == [True]
+
+
+def test_what_is_pinned_after_the_question_stays(tmp_path: Path) -> None:
+    place = make(tmp_path, "one", 1.0, "3-a1")
+    over = shelves.over(str(tmp_path), "a1", ["7-a1"])
+    shelves.pin(str(place), "a1", ["9-a1"])
+    shelves.tidy(str(tmp_path), over, 0)
+    assert there(place) == [True]
+    assert os.listdir(place / "pins") == ["a1.9-a1"]
 
 
 def test_use_is_noted(tmp_path: Path) -> None:
     first, second = make(tmp_path, "first", 1.0), make(tmp_path, "second", 2.0)
     assert there(first) == [True]
-    shelves.tidy(str(tmp_path), "a1", [], 1500)
+    tidy(tmp_path, "a1", [], 1500)
     assert there(first, second) == [True, False]
 
 

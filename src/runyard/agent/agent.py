@@ -10,16 +10,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runyard import __version__, errors
 from runyard.agent import disks, environment, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
+from runyard.agent.checkpoints import Checkpoints, shares_directory
 from runyard.agent.current import Current
 from runyard.agent.disks import ANY_ROOM, Disks, Room
 from runyard.agent.downloads import Downloads
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
+from runyard.agent.expiry import Expiry
 from runyard.agent.fetching import NOTHING, Fetcher
 from runyard.agent.finish import Finisher
 from runyard.agent.identity import Identity, durable_name, of_this_machine
@@ -79,57 +81,91 @@ class Agent:
         the web. A link that is `lent` is somebody else's to close."""
         # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
         who = identity or of_this_machine(site if total.elastic else durable_name(directory))
+        root, said, base = (
+            root or os.fspath(directory / "runs"),
+            described or SiteSpec(),
+            environment.inherited(environ),
+        )
         self.name, self.site = who.name, site
-        self._link, self._backend, self._clock = link, backend, clock
+        self._link, self._backend, self._clock, self._directory = link, backend, clock, directory
         self._node, self._lent = who.node, lent
         self._wake = Wake()
         self._errands = errands or ThreadedErrands(self._wake.ring)
-        root = root or os.fspath(directory / "runs")
         self._book, self._slots, self._pace = Book(), Slots(total), Pace()
-        base = environment.inherited(environ)
-        self._stager = Stager(
-            backend.host, root, total, base, described, room.scratch, None if total.elastic else who.node
-        )
+        self._seen: dict[str, Seen] = {}
+        own_node = None if total.elastic else who.node
+        self._stager = Stager(backend.host, root, total, base, described, room.scratch, own_node)
         self._disks = Disks(backend.host, [root], room.reserve, self._errands, clock)
         if not total.elastic:  # what compute nodes of a cluster have, only they know
             self._disks.watch_scratch(disks.scratch_base(room, {} if backend.host.copies else base))
-        waiting = self._errands if isinstance(backend, Queueing) else NoErrands()  # only schedulers make one wait
-        self._watch = Watch(backend, root, waiting, clock)
-        self._relay = Relay(self._errands, clock)
-        self._stops = Stops(backend, self._book, self._watch.poll_soon, clock)
-        store = Store(root, self.name, self._book, lambda: self._talk.incarnation)
-        said = described or SiteSpec()
-        limit = cache_limit.parse(said.node_option(who.node, "cache_limit"))
-        conda_root = said.node_option(who.node, "conda_root")
-        self._upkeep = Upkeep(backend.host, self._errands, store, limit, clock)
-        self._leaving = Leaving(backend.host, self._errands, store, said.node_option(who.node, "keep"), clock)
-        self._permits = Permits(backend, self._book, lambda: self._talk.heard_at, clock)
-        downloads = Downloads(link, directory / "downloads", fetcher, self._errands)
-        self._starter = Starter(
-            site, backend, self._stager, self._slots, self._pace, self._book, self._fail, waiting,
-            Staging(downloads, backend.host, self._errands, store, self._upkeep.later, clock), downloads,
-            Pythons(
-                link, backend.host, self._errands, store,
-                place_of(environ, said.env, conda_root, limit, far=backend.host.copies), clock,
-            ),
-            self._disks, self._permits, clock,
-        )  # fmt: skip
-        queue = backend if isinstance(backend, Queueing) else None
-        self._tidy = Tidy(queue, site, self._book, waiting, clock)
-        self._talk = Talk(
-            link, self._errands, self._introduction(who, total), self._book, self._slots, self._pace,
-            Listener(owned=self._own, answered=self._hear), clock, queue,
-            backend if isinstance(backend, Distant) else None, self._disks,
-        )  # fmt: skip
-        self._finisher = Finisher(
-            link, backend.host, self._errands, self._stager, self._book, None if total.elastic else self._node,
-            self._talk.trouble, clock,
-        )  # fmt: skip
-        self._current = Current(
-            link, backend.host, self._errands, self._book, self._finisher.place, directory / "current", clock
-        )
-        self._seen: dict[str, Seen] = {}
+        self._store = Store(root, self.name, self._book, lambda: self._talk.incarnation)
+        self._watch_over(root)
+        self._clear_up(said)
+        self._starter = self._build_starter(said, environ, fetcher)
+        self._talk = self._build_talk(who, total)
+        self._bring_back(own_node)
+        self._see_to_checkpoints(said, total)
         link.on_news(site, self.wake)
+
+    def _watch_over(self, root: str) -> None:
+        """The parts that see what becomes of attempts, and end them."""
+        self._queue = self._backend if isinstance(self._backend, Queueing) else None
+        self._waiting = self._errands if self._queue is not None else NoErrands()  # only schedulers make one wait
+        self._watch = Watch(self._backend, root, self._waiting, self._clock)
+        self._relay = Relay(self._errands, self._clock)
+        self._stops = Stops(self._backend, self._book, self._watch.poll_soon, self._clock)
+        self._permits = Permits(self._backend, self._book, lambda: self._talk.heard_at, self._clock)
+
+    def _clear_up(self, said: SiteSpec) -> None:
+        """The parts that remove what nobody needs any more."""
+        self._limit = cache_limit.parse(said.node_option(self._node, "cache_limit"))
+        usual, notes = said.node_option(self._node, "keep"), self._directory / "leaving.jsonl"
+        self._upkeep = Upkeep(
+            self._backend.host, self._errands, self._store, self._limit, self._clock, self._disks.note_cache
+        )
+        self._leaving = Leaving(self._backend.host, self._errands, self._store, usual, notes, self._clock)
+        self._tidy = Tidy(self._queue, self.site, self._book, self._waiting, self._clock)
+
+    def _build_starter(self, said: SiteSpec, environ: Mapping[str, str], fetcher: Fetcher) -> Starter:
+        host, errands, store, clock = self._backend.host, self._errands, self._store, self._clock
+        downloads = Downloads(self._link, self._directory / "downloads", fetcher, errands)
+        staging = Staging(downloads, host, errands, store, self._upkeep.later, clock)
+        conda_root = said.node_option(self._node, "conda_root")
+        place = place_of(environ, said.env, conda_root, self._limit, far=host.copies)
+        return Starter(
+            self.site, self._backend, self._stager, self._slots, self._pace, self._book, self._fail, self._waiting,
+            staging, downloads, Pythons(self._link, host, errands, store, place, clock), self._disks, self._permits,
+            clock,
+        )  # fmt: skip
+
+    def _build_talk(self, who: Identity, total: Capacity) -> Talk:
+        listener = Listener(owned=self._own, answered=self._hear, asking=self._leaving.questions)
+        distant = self._backend if isinstance(self._backend, Distant) else None
+        return Talk(
+            self._link, self._errands, self._introduction(who, total), self._book, self._slots, self._pace, listener,
+            self._clock, self._queue, distant, self._disks,
+        )  # fmt: skip
+
+    def _bring_back(self, own_node: str | None) -> None:
+        """The parts by which outputs come to the yard: at the end, and while an attempt runs."""
+        host, current = self._backend.host, self._directory / "current"
+        self._finisher = Finisher(
+            self._link, host, self._errands, self._stager, self._book, own_node, self._talk.trouble, self._clock
+        )
+        self._current = Current(
+            self._link, host, self._errands, self._book, self._finisher.place, current, self._clock
+        )  # fmt: skip
+
+    def _see_to_checkpoints(self, said: SiteSpec, total: Capacity) -> None:
+        host, usual = self._backend.host, said.node_option(self._node, "checkpoint_every")
+        self._checkpoints = Checkpoints(
+            self._link, host, self._errands, self._book, self._stager, usual, shares_directory(said, total),
+            self._directory / "current", self._talk.trouble, self._clock,
+        )  # fmt: skip
+        self._expiry = Expiry(host, self._errands, self._store, self._ask_expired, self._clock)
+
+    def _ask_expired(self, runs: Sequence[int]) -> dict[int, int]:
+        return self._link.expired_checkpoints(self.site, self.name, self._talk.incarnation or 0, runs)
 
     @property
     def stale(self) -> bool:
@@ -172,8 +208,9 @@ class Agent:
     def _say(self) -> None:
         if self._talk.incarnation is not None:
             self._relay.relay(self._watched(), self._seen, self._send, self._relay_failed)
-            self._finisher.advance()
+            self._leaving.tell(self._finisher.advance())
             self._current.advance()
+            self._checkpoints.advance()
         self._talk.speak()
 
     def _stage(self) -> None:
@@ -186,6 +223,7 @@ class Agent:
         self._tidy.advance()
         if self._talk.incarnation is not None:  # only then it is known which attempts are ours
             self._leaving.advance()
+            self._expiry.advance()
             self._upkeep.advance()
 
     def next_due(self) -> float:
@@ -197,8 +235,8 @@ class Agent:
             self._starter.next_due(),
             self._tidy.next_due(),
         )
-        known = (self._finisher.next_due(), self._current.next_due(), self._leaving.next_due(), self._upkeep.next_due())
-        return due if self._talk.incarnation is None else min(due, *known)
+        parts = (self._finisher, self._current, self._checkpoints, self._leaving, self._expiry, self._upkeep)
+        return due if self._talk.incarnation is None else min(due, *(part.next_due() for part in parts))
 
     def close(self) -> None:
         """Let go of everything. What runs goes on."""
@@ -290,20 +328,21 @@ class Agent:
         )  # fmt: skip
 
     def _hear(self, response: SyncResponse) -> None:
+        self._leaving.settled(response.settled, response.given_up)
         for key in response.settled:
-            attempt = self._book.get(key)
-            if attempt is not None:
-                self._leaving.settled(attempt)
             self._drop(key)
             self._tidy.later()
+            self._expiry.settled()
         self._starter.receive(response.claims)
         self._tidy.hear(response.claims)
         self._stops.take(response.stops)
         self._current.take(response.wanted)
+        self._checkpoints.take(response.wanted)
 
     def _own(self, claims: list[Claim]) -> None:
         """After a hello: exactly these are ours. Others were settled while we could not hear it, or given up."""
         owned = {claim.key for claim in claims}
+        self._leaving.owned(owned)
         for attempt in self._book:
             if attempt.key not in owned:
                 self._stops.order(attempt.key, SUPERSEDED)

@@ -13,7 +13,7 @@ from runyard.backends.base import Job, Presence, Sighting
 from runyard.model import units
 from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import RELAYED_FILES, AttemptKey, Claim, Report
+from runyard.model.wire import CHECKPOINTS, OUTPUTS, RELAYED_FILES, AttemptKey, Claim, Report
 
 OVERRULES = ("preempted", "timeout", "oom", "node_lost", "external")  # why a scheduler ends what it has started
 FROM_OUTSIDE = ("external", "lost")  # stops that the yard did not order: somebody's, or of what was given up
@@ -28,6 +28,21 @@ class Phase(enum.IntEnum):
     TOLD = 5  # its ending is reported on every sync until the yard has settled it
 
 
+@dataclass(kw_only=True, slots=True)
+class Saving:
+    """What the yard was given of a run's checkpoints, and what it still wants."""
+
+    wished: int = 0  # the newest wish to have them now
+    shown: int = 0  # the newest one that was met
+    busy: bool = False
+    looked_at: float | None = None
+    torn: int = 0  # how often in a row it was found in the middle of saving
+    known: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # files that need not be read again
+    told: dict[str, Any] | None = None  # what the yard knows of, as in a report
+    is_due: bool | None = None  # at the end: whether there is anything; None: nobody has looked
+    is_done: bool = False  # the last of them is in the yard, or never will be
+
+
 @dataclass(eq=False, kw_only=True, slots=True)
 class Attempt:
     claim: Claim
@@ -40,6 +55,8 @@ class Attempt:
     bringing_since: float | None = None
     fetched: dict[str, str] = field(default_factory=dict)  # digests of inputs from the web, by their names
     python: str | None = None  # the prefix of the Python environment that was built or found for it
+    checkpoint: str | None = None  # the tree that it is to go on from, where that must be brought
+    afresh: bool = False  # what lies among its checkpoints is not to be gone on from
     prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
     grant: Grant | None = None
     submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
@@ -76,7 +93,8 @@ class Attempt:
     outputs_wished: int = 0  # the newest wish to see what it has left so far
     outputs_shown: int = 0  # the newest one that was met
     showing: bool = False
-    show_report: Report | None = None  # until the yard has it
+    saving: Saving = field(default_factory=Saving)
+    shown: dict[str, Report] = field(default_factory=dict)  # by what was wished for, until the yard has it
     told_running: bool = False  # the yard knows that it runs
     told_detail: str | None = None  # what the yard was told of its waiting in the backend's own queue
     report: Report | None = None
@@ -135,6 +153,7 @@ class Attempt:
             "tree_gone": True, "sizes": {},
         }  # fmt: skip
         self.outputs = []
+        self.saving.is_done = True
 
     @property
     def pending_detail(self) -> str | None:
@@ -156,16 +175,26 @@ class Attempt:
 
     def show(self, wish: int, files: list[dict[str, Any]]) -> None:
         """These are its outputs so far."""
-        state = AttemptState.RUNNING if self.made_started else AttemptState.CLAIMED
         self.outputs_shown = wish
-        self.show_report = Report(key=self.key, state=state, outputs=files, brought=wish)
+        self.shown[OUTPUTS] = Report(key=self.key, state=self._shown_state, outputs=files, brought=wish)
+
+    def show_checkpoint(self, wish: int) -> None:
+        """The newest that it saved is in the yard, if there is any."""
+        self.saving.shown = wish
+        self.shown[CHECKPOINTS] = Report(
+            key=self.key, state=self._shown_state, checkpoint=self.saving.told, saved=wish or None
+        )
+
+    @property
+    def _shown_state(self) -> AttemptState:
+        return AttemptState.RUNNING if self.made_started else AttemptState.CLAIMED
 
     def end_report(self, node: str | None) -> Report:
         return Report(
             key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node or self._where(),
             granted=self._granted(), started_at=self.started_at, native_id=self.sighting.native_id,
             record=self._told_record(), gone=self.gone, outputs=self.outputs or [],
-            detail="; ".join(self.notes) or None,
+            detail="; ".join(self.notes) or None, checkpoint=self.saving.told,
         )  # fmt: skip
 
     def _told_record(self) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.outputs import Collected, Place
 from runyard.hosts.base import Host, Unreachable
-from runyard.model.wire import OutputWish
+from runyard.model.wire import OUTPUTS, OutputWish
 
 LANE = "current outputs"  # of its own: those that are over wait for nobody's curiosity
 PAUSE_S = 2.0  # after they could not be brought
@@ -34,7 +34,7 @@ class Current:
     def take(self, wishes: Iterable[OutputWish]) -> None:
         for wish in wishes:
             attempt = self._book.get(wish.key)
-            if attempt is not None:
+            if attempt is not None and wish.what == OUTPUTS:
                 attempt.outputs_wished = max(attempt.outputs_wished, wish.number)
 
     def advance(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Disks:
         self._errands, self._clock = errands, clock
         self._look_at = float("-inf")
         self._worst: Disk | None = None
+        self._cache: tuple[int | None, int | None] = (None, None)
 
     def watch_scratch(self, base: str) -> None:
         """Of the machine where runs execute. What runners that died left there is removed, if that is this one; on
@@ -50,7 +52,12 @@ class Disks:
         """The one that is nearest to being full, as it was a moment ago; None when nobody knows."""
         if self._clock() >= self._look_at:
             self._look()
-        return self._worst
+        size, limit = self._cache
+        return self._worst and dataclasses.replace(self._worst, cache=size, cache_limit=limit)
+
+    def note_cache(self, size: int, limit: int) -> None:
+        """What is kept there for later runs, as whoever keeps it within its limit has found."""
+        self._cache = size, limit
 
     def trouble(self) -> str:
         """Why nothing may be started now; empty when it may."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runyard import machine
+from runyard.model import passing
 from runyard.model.python_env import PIP
 from runyard.model.resources import Capacity
 from runyard.model.spec import RunSpec
@@ -25,7 +26,7 @@ RESERVED = frozenset(
     {
         "RUNYARD_RUN_ID", "RUNYARD_ATTEMPT", "RUNYARD_PARAMS", "RUNYARD_INDEX", "RUNYARD_SEED", "RUNYARD_RESUME",
         "RUNYARD_PROJECT", "RUNYARD_TAG", "RUNYARD_INPUTS", "RUNYARD_CODE", "RUNYARD_DATA",
-        "RUNYARD_SCRATCH",
+        "RUNYARD_SCRATCH", "RUNYARD_METRICS", "RUNYARD_CONTROL", "RUNYARD_STOP_SIGNAL", "RUNYARD_WARNING_SIGNAL",
     }
 )  # fmt: skip
 
@@ -41,6 +42,8 @@ class Paths:
     inputs: str
     code: str
     data: str
+    metrics: str
+    control: str
 
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -49,20 +52,20 @@ def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def build(
-    spec: RunSpec, key: AttemptKey, position: int, paths: Paths, gpus: tuple[str, ...], site: Capacity,
-    base: Mapping[str, str], defaults: Mapping[str, str] | None = None, *, resumes: bool = False, here: bool = True,
+    spec: RunSpec, key: AttemptKey, paths: Paths, gpus: tuple[str, ...], site: Capacity,
+    base: Mapping[str, str], defaults: Mapping[str, str] | None = None, *, resume: str | None = None, here: bool = True,
     python: str | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """From weak to strong: the agent's, the site's, the submitter's on the same machine, runyard's, the spec's own.
 
-    `resumes`: there are checkpoints to go on from. `here`: runs see what this machine sees. `python`: the prefix of the
-    environment that it was promised; the runner puts its programs first in PATH.
+    `resume`: the directory with checkpoints to go on from, if there are any. `here`: runs see what this machine sees.
+    `python`: the prefix of the environment that it was promised; the runner puts its programs first in PATH.
     """
     complete = {
         **base,
         **(defaults or {}),
         **(_of_origin(spec) if here else {}),
-        **_of_runyard(spec, key, position, paths),
+        **_of_runyard(spec, key, paths),
         **_of_gpus(gpus, site),
     }
     if not site.gpus:
@@ -72,8 +75,8 @@ def build(
         complete |= _of_python(spec, python)
     complete.update((name, value) for name, value in spec.env.items() if name not in RESERVED)
     complete["PWD"] = paths.cwd
-    if resumes:
-        complete["RUNYARD_RESUME"] = "1"
+    if resume is not None:
+        complete["RUNYARD_RESUME"] = resume
     return complete
 
 
@@ -88,13 +91,18 @@ def _of_origin(spec: RunSpec) -> dict[str, str]:
     return {name: value for name, value in spec.origin["env"].items() if not name.startswith("RUNYARD_")}
 
 
-def _of_runyard(spec: RunSpec, key: AttemptKey, position: int, paths: Paths) -> dict[str, str]:
+def _of_runyard(spec: RunSpec, key: AttemptKey, paths: Paths) -> dict[str, str]:
     found = {
+        **(passing.variables(spec.params) if spec.params_as == passing.ENV else {}),
         "RUNYARD_RUN_ID": str(key.run),
         "RUNYARD_ATTEMPT": str(key.attempt),
         "RUNYARD_PROJECT": spec.project,
-        "RUNYARD_INDEX": str(position),
+        "RUNYARD_INDEX": str(spec.number),
         "RUNYARD_PARAMS": paths.params,
+        "RUNYARD_METRICS": paths.metrics,
+        "RUNYARD_CONTROL": paths.control,
+        "RUNYARD_STOP_SIGNAL": spec.stop.signal,
+        "RUNYARD_WARNING_SIGNAL": (spec.checkpoint or spec.stop).signal,
         "OUTPUT_DIR": paths.outputs,
         "CHECKPOINT_DIR": paths.checkpoints,
         **dict.fromkeys(THREADS, str(spec.resources.cpus)),

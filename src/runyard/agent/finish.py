@@ -34,13 +34,17 @@ class Finisher:
         self._node, self._trouble, self._clock = node, trouble, clock
         self._pause_until = float("-inf")
 
-    def advance(self) -> None:
+    def advance(self) -> list[Attempt]:
+        """Those whose end the yard may be told now."""
         self._collect(self._uncollected())
-        for attempt in self._book.in_phase(Phase.OVER):
-            if attempt.outputs is not None and self._is_relayed(attempt):
-                attempt.is_whole = _is_whole(attempt)
-                attempt.report = attempt.end_report(self._node)
-                attempt.phase = Phase.TOLD
+        over = self._book.in_phase(Phase.OVER)
+        brought = [attempt for attempt in over if attempt.outputs is not None and attempt.saving.is_done]
+        complete = [attempt for attempt in brought if self._is_relayed(attempt)]
+        for attempt in complete:
+            attempt.is_whole = _is_whole(attempt)
+            attempt.report = attempt.end_report(self._node)
+            attempt.phase = Phase.TOLD
+        return complete
 
     def next_due(self) -> float:
         """When a pause ends that somebody waits for."""
@@ -63,14 +67,17 @@ class Finisher:
         if not attempts or self._clock() < self._pause_until:
             return
         places = {attempt.key: self.place(attempt) for attempt in attempts if _wants_outputs(attempt)}
+        unseen = {attempt.key: self._stager.checkpoints(attempt) for attempt in attempts if _may_have_saved(attempt)}
         try:
-            filled = self._host.filled([place.search.directory for place in places.values()])
+            filled = self._host.filled([*(place.search.directory for place in places.values()), *unseen.values()])
         except Unreachable as error:
             self._failed(attempts, error)
             return
         asked = {key: place for key, place in places.items() if place.search.directory in filled}
         for attempt in attempts:
             attempt.outputs = None if attempt.key in asked else []
+            attempt.saving.is_due = unseen.get(attempt.key) in filled
+            attempt.saving.is_done = attempt.saving.is_done or not attempt.saving.is_due
         leaving = [attempt for attempt in attempts if attempt.key in asked]
         if leaving:
             self._send(leaving, lambda: outputs.find(self._host, list(asked.values())), self._found)
@@ -125,6 +132,10 @@ def _is_whole(attempt: Attempt) -> bool:
     """Whether the yard has everything of it. A runner that left no record may wake up, and must find its directory."""
     is_gone = attempt.record is not None and attempt.record.get("tree_gone") is not False
     return is_gone and not (relay.missing(attempt) or attempt.left_out or attempt.disowned)
+
+
+def _may_have_saved(attempt: Attempt) -> bool:
+    return not (attempt.disowned or attempt.saving.is_done)
 
 
 def _wants_outputs(attempt: Attempt) -> bool:

@@ -81,6 +81,11 @@ class HttpLink:
         ) as answer:  # fmt: skip
             yield from packs.unpack(answer)
 
+    def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
+        body = {"site": site, "agent": agent, "incarnation": incarnation, "runs": list(runs)}
+        found = self._transport.json("POST", "/agents/checkpoints", body, repeatable=True)["expired"]
+        return {int(run): attempt for run, attempt in found.items()}
+
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         threading.Thread(target=self._ask_for_news, args=(site, callback), name="agent-news", daemon=True).start()
 

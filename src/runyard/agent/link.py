@@ -46,6 +46,10 @@ class Link(Blobs, Protocol):
         """Hand over a file. `movable`: nobody will change it any more, so a yard on the same disk may link it."""
         ...
 
+    def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
+        """Those of the runs whose checkpoints nobody needs at this place any more, with their newest attempts."""
+        ...
+
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         """Call back, from any thread, when there may be work or a stop order. A lost hint costs time, nothing else."""
         ...

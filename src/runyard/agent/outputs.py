@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from runyard import errors
 from runyard.agent.link import Link
 from runyard.agent.stage import FULL_DISK
-from runyard.hosts.base import CHUNK, Host, Listing, Search, Source
+from runyard.hosts.base import CHUNK, Host, Listing, Output, Search, Source
 
 TOGETHER = 64 << 20  # bytes that are on their way at once; a larger file travels alone
 
@@ -139,6 +139,10 @@ def _put(link: Link, source: Source, path: Path, movable: bool) -> bool:
 def _collected(found: Listing, refused: set[str]) -> Collected:
     changed = [output.path for output in found.files if output.digest in refused]
     return Collected(
-        files=[dataclasses.asdict(output) for output in found.files if output.digest not in refused],
+        files=[_told(output) for output in found.files if output.digest not in refused],
         notes=[*found.notes, *(f"output left out: {path} changed while it was read" for path in changed)],
     )
+
+
+def _told(output: Output) -> dict[str, Any]:
+    return {"path": output.path, "size": output.size, "digest": output.digest, "mode": output.mode}

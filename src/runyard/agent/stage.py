@@ -17,7 +17,7 @@ from runyard.agent.attempts import Attempt
 from runyard.agent.environment import Paths
 from runyard.backends.base import Job
 from runyard.hosts.base import Host, Unreachable
-from runyard.model import output_file
+from runyard.model import globs, output_file
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
@@ -28,11 +28,11 @@ NEW_DIRECTORY = "choose another directory with: runyard site edit --dir DIRECTOR
 
 
 class StagingFailed(Exception):
-    """The directory of an attempt could not be built. `ending` is what its record will say."""
+    """The directory of an attempt could not be built. `ending` is what its record will say; `of` what is missing."""
 
-    def __init__(self, message: str, ending: str = "staging") -> None:
+    def __init__(self, message: str, ending: str = "staging", of: str = "") -> None:
         super().__init__(message)
-        self.message, self.ending = message, ending
+        self.message, self.ending, self.of = message, ending, of
 
     @classmethod
     def because(cls, error: OSError, root: str = "its directory", fix: str = "") -> StagingFailed:
@@ -88,7 +88,8 @@ class Stager:
         files: dict[str, bytes] = {}
         for attempt in attempts:
             run = str(attempt.key.run)
-            directories += [run, f"{run}/checkpoints", attempt.place, f"{attempt.place}/outputs"]
+            # Its own first: checkpoints of runs that are over are removed only where there is no new attempt.
+            directories += [run, attempt.place, f"{attempt.place}/outputs", f"{run}/checkpoints"]
             if self._paths(attempt).cwd == f"{attempt.job.directory}/work":
                 directories.append(f"{attempt.place}/work")
             files[f"{attempt.place}/params.json"] = _encode(attempt.claim.spec.get("params", {}))
@@ -96,12 +97,25 @@ class Stager:
                 files[f"{attempt.place}/script"] = attempt.spec.script.encode("utf-8", "surrogateescape")
         self._put(files, directories)
 
+    def find_checkpoints(self, attempts: Sequence[Attempt]) -> None:
+        """Decide what later attempts go on from: what lies here, or what the yard has; in one round trip at most."""
+        later = [
+            attempt for attempt in attempts if attempt.claim.resume is not None and self.keeps_checkpoints(attempt)
+        ]
+        held = {attempt.key: self.checkpoints(attempt) for attempt in later if _may_be_here(attempt)}
+        filled = self._host.filled(list(held.values())) if held else set()
+        for attempt in later:
+            is_here = held.get(attempt.key) in filled
+            attempt.checkpoint = None if is_here or attempt.claim.resume is None else attempt.claim.resume.tree
+            attempt.afresh = attempt.key not in held and attempt.checkpoint is None
+
     def freeze(self, attempts: Sequence[Attempt]) -> None:
         """Write spec.json with what was granted: the last act before the start, in one round trip; and one more where
         attempts may go on from checkpoints."""
-        again = {attempt.key: self._checkpoints(attempt) for attempt in attempts if attempt.key.attempt > 1}
+        again = {attempt.key: self.checkpoints(attempt) for attempt in attempts if _may_go_on(attempt)}
         filled = self._host.filled(list(again.values())) if again else set()
-        frozen = {attempt.place: self._frozen(attempt, again.get(attempt.key) in filled) for attempt in attempts}
+        resume = {key: directory for key, directory in again.items() if directory in filled}
+        frozen = {attempt.place: self._frozen(attempt, resume.get(attempt.key)) for attempt in attempts}
         self._put({f"{place}/spec.json": _encode(spec) for place, spec in frozen.items()}, ())
 
     def output_directory(self, attempt: Attempt) -> str:
@@ -118,7 +132,7 @@ class Stager:
         except OSError as error:
             raise StagingFailed.because(error, self._root, NEW_DIRECTORY if self._inherits else "") from error
 
-    def _frozen(self, attempt: Attempt, resumes: bool) -> dict[str, Any]:
+    def _frozen(self, attempt: Attempt, resume: str | None) -> dict[str, Any]:
         spec, grant = attempt.spec, attempt.grant
         assert spec is not None and grant is not None, "staged and granted before it is started"
         paths = self._paths(attempt)
@@ -130,8 +144,8 @@ class Stager:
             "argv": [*_interpreter(spec.script, attempt.job.directory), *attempt.claim.argv],
             "env": {
                 **environment.build(
-                    spec, attempt.key, attempt.claim.position, paths, grant.gpus, self._site, self._base,
-                    self._described.env, resumes=resumes, here=not self._host.copies, python=attempt.python,
+                    spec, attempt.key, paths, grant.gpus, self._site, self._base,
+                    self._described.env, resume=resume, here=not self._host.copies, python=attempt.python,
                 ),
                 **dialects.variables(spec, attempt.key, self._described.kind, self._node),
             },
@@ -149,6 +163,7 @@ class Stager:
             "stop": spec.stop.to_json(),
             "permit": {"seconds": attempt.job.permit} if attempt.job.permit is not None else None,
             "split_output": spec.split_output,
+            "metrics": spec.metrics.to_json(),
             **_files(spec, attempt),
             "cpus": grant.resources.cpus,
             "gpus": list(grant.gpus),
@@ -158,13 +173,19 @@ class Stager:
         if spec.checkpoint is None:
             return None
         asked = spec.checkpoint
-        return {"signal": asked.signal, "grace": asked.grace, "directory": self._checkpoints(attempt)}
+        told = {"signal": asked.signal, "grace": asked.grace, "directory": self.checkpoints(attempt)}
+        pruned = {"prune": globs.pattern(asked.prune), "keep": asked.keep} if asked.prune else {}
+        return {**told, **pruned}
 
-    def _checkpoints(self, attempt: Attempt) -> str:
+    def checkpoints(self, attempt: Attempt) -> str:
         """The place that the user named, or the run's own."""
         paths = self._paths(attempt)
         named = attempt.claim.spec.get("env", {}).get("CHECKPOINT_DIR") or paths.checkpoints
         return environment.resolve(named, paths.cwd)
+
+    def keeps_checkpoints(self, attempt: Attempt) -> bool:
+        """Whether they are runyard's to send, to bring and to remove. A place that the user named is the user's."""
+        return self.checkpoints(attempt) == self._paths(attempt).checkpoints
 
     def _paths(self, attempt: Attempt) -> Paths:
         directory = attempt.job.directory
@@ -176,12 +197,22 @@ class Stager:
             inputs=f"{directory}/inputs",
             code=f"{directory}/code",
             data=f"{directory}/data",
+            metrics=f"{directory}/metrics.jsonl",
+            control=f"{directory}/control.json",
         )
 
     def _make_outputs(self, attempt: Attempt) -> None:
         """A place that the user named is made as ours would be; where that fails, the run itself says it better."""
         with contextlib.suppress(OSError):
             self._host.put(self.output_directory(attempt), {})
+
+
+def _may_be_here(attempt: Attempt) -> bool:
+    return attempt.claim.resume is not None and attempt.claim.resume.held
+
+
+def _may_go_on(attempt: Attempt) -> bool:
+    return attempt.claim.resume is not None and not attempt.claim.resume.afresh
 
 
 def _interpreter(script: str | None, directory: str) -> list[str]:

@@ -18,6 +18,7 @@ from runyard.agent.stage import FULL_DISK, StagingFailed
 from runyard.agent.transfer import Transfer, Troubles
 from runyard.backends.base import Presence, Sighting
 from runyard.hosts.base import Built, Cache, Folder, Host, Plan, Unreachable
+from runyard.model.wire import AttemptKey
 
 log = logging.getLogger(__name__)
 
@@ -163,11 +164,16 @@ class Staging:
 
 def is_staged(attempt: Attempt) -> bool:
     """Whether anything is made for it from the cache."""
-    return any(attempt.claim.spec.get(name) for name in ("code", "data", "inputs"))
+    asks = any(attempt.claim.spec.get(name) for name in ("code", "data", "inputs"))
+    return asks or attempt.checkpoint is not None or attempt.afresh
 
 
 def plan_name(attempt: Attempt) -> str:
-    return f"{attempt.key.run}-a{attempt.key.attempt}"
+    return name_of(attempt.key)
+
+
+def name_of(key: AttemptKey) -> str:
+    return f"{key.run}-a{key.attempt}"
 
 
 def plan_of(attempt: Attempt) -> Plan:
@@ -179,6 +185,8 @@ def plan_of(attempt: Attempt) -> Plan:
         code=spec.code.tree if spec.code is not None else None,
         data=tuple(Folder(to=item.to, tree=item.tree, path=item.path) for item in spec.data),
         inputs=tuple((item.digest or attempt.fetched[item.to], item.to) for item in spec.inputs),
+        checkpoint=attempt.checkpoint,
+        afresh=attempt.afresh,
     )
 
 

@@ -17,6 +17,7 @@ from runyard.agent.pythons import Pythons
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager, StagingFailed
 from runyard.agent.staging import Staging, Trouble
+from runyard.agent.transfer import CHECKPOINT
 from runyard.agent.watch import LANE
 from runyard.backends.base import Backend, Batch, Distant, Job, Presence, Refusal, Sighting
 from runyard.hosts.base import Unreachable
@@ -86,6 +87,7 @@ class Starter:
             return
         try:
             self._stager.prepare(understood)
+            self._stager.find_checkpoints(understood)
         except StagingFailed as error:
             self._fail_all(understood, error)
             return
@@ -103,6 +105,11 @@ class Starter:
 
     def _staged(self, attempt: Attempt, trouble: Trouble | None) -> None:
         """Its environment comes last: what it needs else may be told to be missing before anything is built."""
+        if isinstance(trouble, StagingFailed) and trouble.of == CHECKPOINT and attempt.phase is Phase.RECEIVED:
+            attempt.checkpoint, attempt.afresh = None, True
+            attempt.notes.append(f"started from the beginning: {trouble.message}")
+            self._staging.bring([attempt], self._staged)
+            return
         if trouble is None or isinstance(trouble, StagingFailed):
             self._downloads.release(attempt)
         if trouble is None and attempt.phase is Phase.RECEIVED:

@@ -15,7 +15,7 @@ from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.backends.base import Distant, Queueing
 from runyard.model.resources import Capacity
-from runyard.model.wire import Claim, Hello, SyncRequest, SyncResponse
+from runyard.model.wire import Claim, Hello, Report, SyncRequest, SyncResponse
 from runyard.runner import kernel
 
 LANE = "sync"
@@ -38,6 +38,7 @@ class Listener:
 
     owned: Callable[[list[Claim]], None]  # after hello: all that this agent has, and nothing else is its own
     answered: Callable[[SyncResponse], None]
+    asking: Callable[[], list[Report]] = list  # about attempts that are nobody's any more
 
 
 class Talk:
@@ -132,9 +133,9 @@ class Talk:
         untold = [a for a in waiting if not a.told_running and not a.superseded]
         return [a for a in untold if a.pending_detail and a.pending_detail != a.told_detail]
 
-    def _shown(self) -> list[Attempt]:
-        """Those whose outputs so far the yard has, but does not know whose they are."""
-        return [attempt for attempt in self._book if attempt.show_report and attempt.phase < Phase.OVER]
+    def _shown(self) -> list[Report]:
+        """Of outputs and checkpoints so far that the yard has, but does not know whose they are."""
+        return [report for attempt in self._book if attempt.phase < Phase.OVER for report in attempt.shown.values()]
 
     def _is_busy(self) -> bool:
         return bool(self._book.in_phase(Phase.READY)) or self._slots.is_full
@@ -152,7 +153,7 @@ class Talk:
         self._news = False
         unreported, pending, ended = self._unreported(), self._pending(), self._book.in_phase(Phase.TOLD)
         details = [attempt.pending_detail for attempt in pending]
-        shown = {attempt: attempt.show_report for attempt in self._shown() if attempt.show_report}
+        shown = self._shown()
         for attempt in ended:
             attempt.reported_at = self._clock()
         is_own = not self._hello.total.elastic
@@ -163,8 +164,9 @@ class Talk:
             room=self._room(), away=away, disk=self._disks.worst() if self._disks else None,
             reports=[attempt.running_report(self._hello.node, is_own=is_own) for attempt in unreported]
             + [attempt.pending_report() for attempt in pending]
-            + list(shown.values())
-            + [attempt.report for attempt in ended if attempt.report],
+            + shown
+            + [attempt.report for attempt in ended if attempt.report]
+            + self._listener.asking(),
         )  # fmt: skip
 
         def answered(response: SyncResponse, error: Exception | None) -> None:
@@ -179,8 +181,8 @@ class Talk:
                 attempt.told_running = True
             for attempt, detail in zip(pending, details, strict=True):
                 attempt.told_detail = detail
-            for attempt, report in shown.items():
-                attempt.show_report = None if attempt.show_report is report else attempt.show_report
+            for attempt in self._book:
+                attempt.shown = {what: report for what, report in attempt.shown.items() if report not in shown}
             if free.cpus > 0 or free.elastic or ahead > 0:
                 self._more = response.more and bool(response.claims)
             self._heard()

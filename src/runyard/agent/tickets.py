@@ -75,6 +75,9 @@ class TicketLink:
     def get_blobs(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         return self._link.get_blobs(digests)
 
+    def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
+        return self._link.expired_checkpoints(site, agent, incarnation, runs)
+
 
 def _free_after(request: SyncRequest, answer: SyncResponse) -> int:
     """Slots that are left when everything claimed has its own. A site with a queue counts its room."""

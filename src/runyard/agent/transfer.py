@@ -13,6 +13,8 @@ from runyard.hosts.base import Built, Cache, Host, Plan, Unreachable
 
 MOST_ROUNDS = 6  # the description of a folder, what is in it, and again for what was damaged
 
+CHECKPOINT = "checkpoint"
+
 Troubles = dict[str, StagingFailed]  # by the plan's name
 
 
@@ -86,8 +88,9 @@ class Transfer:
             for source in plan.sources:
                 gone = next((one.digest for one in built.missing.get(source, ()) if one.digest in lost), None)
                 if gone is not None:
-                    told = f"its {_kind(plan, source)} cannot be brought: the yard has no blob {gone}"
-                    self._troubles[plan.name] = StagingFailed(told)
+                    kind = _kind(plan, source)
+                    told = f"its {kind} cannot be brought: the yard has no blob {gone}"
+                    self._troubles[plan.name] = StagingFailed(told, of=kind)
         self._waiting = [plan for plan in self._waiting if plan.name not in self._troubles]
 
     def _fail_all(self, error: OSError | errors.RunyardError) -> None:
@@ -100,12 +103,15 @@ def kinds(plans: Sequence[Plan]) -> str:
     """What they need, in words."""
     asked = {"code": any(p.code for p in plans), "data": any(p.data for p in plans)}
     asked["inputs"] = any(p.inputs for p in plans)
+    asked[CHECKPOINT] = any(p.checkpoint for p in plans)
     return " and ".join(kind for kind, is_asked in asked.items() if is_asked)
 
 
 def _kind(plan: Plan, source: str) -> str:
     if source == plan.code:
         return "code"
+    if source == plan.checkpoint:
+        return CHECKPOINT
     return "data" if any(folder.tree == source for folder in plan.data) else "inputs"
 
 

@@ -22,6 +22,7 @@ from runyard.model.digest import check_digest
 from runyard.model.wire import RELAYED_FILES, AttemptKey
 
 CHUNK = 1 << 20
+Content = bytes | memoryview  # of a small file
 
 
 class Blobs(Protocol):
@@ -56,7 +57,7 @@ class Blobs(Protocol):
         """Store what the chunks hold. A wrong digest leaves no trace."""
         ...
 
-    def put_many(self, contents: Mapping[str, bytes]) -> None:
+    def put_many(self, contents: Mapping[str, Content]) -> None:
         """Small ones, by digest: quicker than one by one. All digests are checked before anything is stored."""
         ...
 
@@ -72,12 +73,13 @@ class Blobs(Protocol):
         """For bytes that arrive piece by piece: write(), then commit() or discard()."""
         ...
 
-    def append_partial(self, digest: str, offset: int, data: bytes) -> int:
+    def append_partial(self, digest: str, size: int, offset: int, data: bytes) -> int:
         """Add what is new in `data`, which may be nothing; returns the size held, from where the sender goes on, and
-        which is that of the blob where it is there already. What is not continued for a week is forgotten."""
+        which is that of the blob where it is there already. Never more than `size`, which is what the sender says of
+        the whole: uploads of another size do not meet. What is not continued for a week is forgotten."""
         ...
 
-    def commit_partial(self, digest: str) -> None:
+    def commit_partial(self, digest: str, size: int) -> None:
         """It is complete. With another digest than promised it is dropped: InvalidInput."""
         ...
 
@@ -122,10 +124,20 @@ def relayed_name(key: AttemptKey, file: str) -> str:
     return f"{key.run // 1000:05d}/{key.run}/a{key.attempt}-{file}"
 
 
+def check_piece(digest: str, size: int, offset: int, data: bytes) -> None:
+    if offset + len(data) > size:
+        raise errors.InvalidInput(f"{digest} is to have {size} bytes, and these go on to {offset + len(data)}")
+
+
+def check_complete(digest: str, size: int, held: int) -> None:
+    if held != size:
+        raise errors.InvalidInput(f"{digest} is not complete: {held} of {size} bytes", "send the rest")
+
+
 def no_blob(digest: str) -> errors.NotFound:
     return errors.NotFound(f"there is no blob {digest}")
 
 
-def check_contents(contents: Mapping[str, bytes]) -> None:
+def check_contents(contents: Mapping[str, Content]) -> None:
     for digest, data in contents.items():
         check_found(f"sha256:{hashlib.sha256(data).hexdigest()}", check_digest(digest))

@@ -1,26 +1,32 @@
 """Many small files onto a disk at once.
 
 To make each file safe before the next one is begun lets the file system stop for every one of them: it does not add to
-its journal what it is just writing down. So all of them are written, then made safe, and then get their names.
+its journal what it is just writing down. So all of them are written, then made safe, and then get their names. The disk
+begins with all of them before anybody waits for one: the first that is made safe then takes most of the others along.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import functools
 import os
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from runyard.blobs.base import Content
+
 OPEN_AT_ONCE = 200
 SYNCS = 8  # at a time: what waits together is written together
+_BEGIN = 2  # SYNC_FILE_RANGE_WRITE of Linux
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
-def drafts(incoming: Path, contents: Mapping[str, bytes]) -> Iterator[dict[str, Path]]:
+def drafts(incoming: Path, contents: Mapping[str, Content]) -> Iterator[dict[str, Path]]:
     """A file for each, safe on the disk. What the block leaves where it is, is removed."""
     made: dict[str, Path] = {}
     try:
@@ -42,13 +48,25 @@ def sync_directories(paths: Iterable[Path]) -> None:
         _sync([_open(opened, path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in sorted(set(paths))])
 
 
-def _write(files: Collection[tuple[Path, bytes]]) -> None:
+def _write(files: Collection[tuple[Path, Content]]) -> None:
     with contextlib.ExitStack() as opened:
-        handles = []
+        handles, begin = [], _beginning()
         for path, data in files:
             handles.append(_open(opened, path, _NEW))
             _write_all(handles[-1], data)
+        for handle in handles:
+            begin(handle, 0, 0, _BEGIN)
         _sync(handles)
+
+
+@functools.cache
+def _beginning() -> Callable[[int, int, int, int], int]:
+    """Has the kernel begin to write a file, and does not wait. Where there is no such call it is only slower."""
+    found = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if found is None:
+        return lambda *_: 0
+    found.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return found  # type: ignore[no-any-return]
 
 
 def _open(opened: contextlib.ExitStack, path: Path, flags: int) -> int:
@@ -57,19 +75,23 @@ def _open(opened: contextlib.ExitStack, path: Path, flags: int) -> int:
     return handle
 
 
-def _write_all(handle: int, data: bytes) -> None:
+def _write_all(handle: int, data: Content) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
-def _sync(handles: Collection[int]) -> None:
+def _sync(handles: Sequence[int]) -> None:
     if len(handles) <= SYNCS // 2:  # not worth the threads
-        for handle in handles:
-            _sync_one(handle)
+        _sync_each(handles)
         return
     with ThreadPoolExecutor(SYNCS) as pool:
-        list(pool.map(_sync_one, handles))
+        list(pool.map(_sync_each, (handles[line::SYNCS] for line in range(SYNCS))))
+
+
+def _sync_each(handles: Iterable[int]) -> None:
+    for handle in handles:
+        _sync_one(handle)
 
 
 def _sync_one(handle: int) -> None:

@@ -19,7 +19,16 @@ from pathlib import Path
 
 from runyard import errors
 from runyard.blobs import batch
-from runyard.blobs.base import CHUNK, BlobStore, check_contents, no_blob, relayed_name
+from runyard.blobs.base import (
+    CHUNK,
+    BlobStore,
+    Content,
+    check_complete,
+    check_contents,
+    check_piece,
+    no_blob,
+    relayed_name,
+)
 from runyard.blobs.writer import BlobWriter, check_found, prepare_incoming
 from runyard.model.digest import check_digest
 from runyard.model.wire import AttemptKey
@@ -82,9 +91,9 @@ class DirectoryBlobs:
     def put(self, digest: str, chunks: Iterable[bytes]) -> None:
         self.writer(digest).write_all(chunks)
 
-    def put_many(self, contents: Mapping[str, bytes]) -> None:
+    def put_many(self, contents: Mapping[str, Content]) -> None:
         check_contents(contents)
-        new = {digest: data for digest, data in contents.items() if not self.has(digest)}
+        new = {digest: contents[digest] for digest in self.missing(contents)}
         with batch.drafts(self._incoming, new) as drafts:
             for digest, path in drafts.items():
                 self._name(path, digest)
@@ -110,30 +119,45 @@ class DirectoryBlobs:
     def writer(self, digest: str | None = None) -> BlobWriter:
         return BlobWriter(self._incoming, self._keep, check_digest(digest) if digest is not None else None)
 
-    def append_partial(self, digest: str, offset: int, data: bytes) -> int:
-        with _room(f"the upload of {digest}"), self._upload(digest) as handle:
-            return self.size(digest) if handle is None else _grow(handle, offset, data)
+    def append_partial(self, digest: str, size: int, offset: int, data: bytes) -> int:
+        with _room(f"the upload of {digest}"), self._upload(digest, size) as handle:
+            if handle is None:
+                return self.size(digest)
+            check_piece(digest, size, offset, data)
+            return _grow(handle, offset, data)
 
-    def commit_partial(self, digest: str) -> None:
-        with self._upload(digest) as handle:
-            if handle is not None:
-                self._commit(handle, digest)
+    def commit_partial(self, digest: str, size: int) -> None:
+        """Read while nobody has to wait for it: what is complete does not grow, and is changed by nobody."""
+        while not self.has(digest):
+            with self._upload(digest, size) as handle:
+                held = os.open(self._partial(digest, size), os.O_RDONLY) if handle is not None else None
+            if held is None:
+                return
+            try:
+                check_complete(digest, size, os.fstat(held).st_size)
+                with open(held, "rb", closefd=False) as file:
+                    found = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+                os.fsync(held)
+                self._keep_read(digest, size, held, found)
+            finally:
+                os.close(held)
 
-    def _commit(self, handle: int, digest: str) -> None:
-        path = self._partial(digest)
-        try:
-            with open(handle, "rb", closefd=False) as file:
-                check_found(f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}", digest)
-            os.fsync(handle)
-            self._keep(path, digest)
-        except errors.InvalidInput:
-            path.unlink()
-            raise
+    def _keep_read(self, digest: str, size: int, held: int, found: str) -> None:
+        """Unless it is another file by now: somebody else has dropped the one that was read."""
+        path = self._partial(digest, size)
+        with self._upload(digest, size) as handle:
+            if handle is None or not os.path.samestat(os.fstat(handle), os.fstat(held)):
+                return
+            if found == digest:
+                self._keep(path, digest)
+            else:
+                path.unlink()
+        check_found(found, digest)
 
     @contextlib.contextmanager
-    def _upload(self, digest: str) -> Iterator[int | None]:
+    def _upload(self, digest: str, size: int) -> Iterator[int | None]:
         """The open file of an upload, for us alone; None when the blob is there."""
-        path = self._partial(digest)
+        path = self._partial(digest, size)
         with _alone(path) as handle:
             if self.has(digest):
                 path.unlink()
@@ -141,8 +165,8 @@ class DirectoryBlobs:
             else:
                 yield handle
 
-    def _partial(self, digest: str) -> Path:
-        return self._incoming / check_digest(digest).removeprefix("sha256:")
+    def _partial(self, digest: str, size: int) -> Path:
+        return self._incoming / f"{check_digest(digest).removeprefix('sha256:')}.{size:d}"
 
     def _keep(self, path: Path, digest: str) -> None:
         self._name(path, digest)
@@ -213,8 +237,8 @@ def _append(path: Path, offset: int, data: bytes) -> int:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[int]:
-    """An open file that nobody else writes to. With a lock after all: what is checked must not grow before it is
-    committed, and an upload, other than a log, is bytes that nobody vouches for."""
+    """An open file that nobody else writes to. With a lock after all: an upload, other than a log, is bytes that nobody
+    vouches for, and two senders may differ."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

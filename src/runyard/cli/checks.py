@@ -125,7 +125,12 @@ def _store(loaded: Settings) -> Said:
         connection.close()
     if said != "ok":
         return FAIL, f"{loaded.database} is damaged: {said}", "stop the yard and restore it from a copy"
-    return OK, f"{runs} run{'s' if runs != 1 else ''} in {units.show_size(loaded.database.stat().st_size)}, undamaged"
+    return OK, f"{runs} run{'s' if runs != 1 else ''} in {units.show_size(_size(loaded.database))}, undamaged"
+
+
+def _size(database: Path) -> int:
+    """With what is written beside it until it is moved in."""
+    return sum(path.stat().st_size for path in (database, Path(f"{database}-wal")) if path.exists())
 
 
 def _gpus(loaded: Settings) -> Said:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +13,19 @@ from runyard.cli import output, selection, via
 from runyard.client import Client, Output, Run
 from runyard.model import globs, units
 
+if TYPE_CHECKING:
+    from runyard.client.saved import Checkpoint
+
 
 @click.command("fetch")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-o", "--output", "directory", metavar="DIR", help="Where to put them (default: run-ID).")
 @click.option("--glob", "patterns", metavar="GLOB", multiple=True, help="Only these, such as '*.csv' or 'models/**'.")
+@click.option(
+    "--checkpoints",
+    type=click.Choice(["last", "all"]),
+    help="Instead of outputs what it saved: the newest, or all that are kept.",
+)
 @via.option
 @output.quiet_option
 @output.json_option
@@ -23,24 +33,26 @@ def command(
     runs: tuple[str, ...],
     directory: str | None,
     patterns: tuple[str, ...],
+    checkpoints: str | None,
     via_box: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Bring a run's outputs here.
+    """Bring a run's outputs here, or its checkpoints.
 
     RUN is a number, a range such as 3-9, or last (which is meant when none is named). Of a run that goes on, they come
     as they are now. Files that are there already are not brought again, and a transfer that was cut goes on where it
-    ended; several runs get a directory each.
+    ended; several runs get a directory each. Each checkpoint has a folder of its own: run-ID/checkpoints/3.
     """
     if via_box:
-        via.refuse({"glob": patterns})
+        via.refuse({"glob": patterns, "checkpoints": checkpoints})
         via.fetch(via_box, runs, directory, output.writer(as_json, quiet))
         return
     client = Client(start=False)
     wanted = globs.pattern(globs.parse(patterns or ("**",), "--glob"))
     found = selection.select(client, runs or ("last",))
-    fetched = [_fetch(run, _target(run, directory, len(found) > 1), wanted, quiet or as_json) for run in found]
+    bring = _fetch if checkpoints is None else functools.partial(_fetch_checkpoints, checkpoints)
+    fetched = [bring(run, _target(run, directory, len(found) > 1), wanted, quiet or as_json) for run in found]
     paths = [path for _, several in fetched for path in several]
     output.writer(as_json, quiet).write(
         [{"id": run.id, "files": [str(path) for path in files]} for run, files in fetched],
@@ -59,6 +71,30 @@ def _fetch(run: Run, target: Path, wanted: str, quiet: bool) -> tuple[Run, list[
     outputs = [item for item in _outputs(run) if re.fullmatch(wanted, item.path, re.DOTALL)]
     with output.progress(f"run {run.id}", sum(item.size for item in outputs), quiet=quiet) as advance:
         return run, run.fetch(target, outputs=outputs, progress=advance)
+
+
+def _fetch_checkpoints(which: str, run: Run, target: Path, wanted: str, quiet: bool) -> tuple[Run, list[Path]]:
+    from runyard.client import saved
+
+    kept = saved.within_reach(run.id, _checkpoints(run))
+    brought: list[Path] = []
+    for checkpoint in kept[-1:] if which == "last" else kept:
+        contents = saved.contents(run.client, checkpoint)
+        files = [file for file in contents if re.fullmatch(wanted, file.path, re.DOTALL)]
+        place, label = target / "checkpoints" / str(checkpoint.number), f"run {run.id}, checkpoint {checkpoint.number}"
+        with output.progress(label, sum(file.size for file in files), quiet=quiet) as advance:
+            brought += saved.bring(run.client, files, place, advance)
+    return run, brought
+
+
+def _checkpoints(run: Run) -> list[Checkpoint]:
+    if run.final:
+        return run.checkpoints()
+    with output.waiting(f"run {run.id} goes on: waiting for its site"):
+        found, is_current = run.current_checkpoints()
+    if not is_current and run.refresh().state == "running":
+        output.remark(f"run {run.id}: its site does not answer; these are older")
+    return found
 
 
 def _outputs(run: Run) -> list[Output]:

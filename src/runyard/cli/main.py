@@ -14,15 +14,22 @@ from runyard.cli import failures
 
 RUNS = {
     "submit": "Hand in a run, or many from a file.",
+    "sweep": "Run a command for many configurations of its parameters.",
     "ls": "List runs, newest first.",
     "show": "Show all about a run, and what to do next.",
     "logs": "Print a run's log, or follow it live.",
     "wait": "Wait for runs to end; exits as they did.",
     "cancel": "Stop runs, and wait until nothing of them is left.",
     "retry": "Queue ended runs again.",
+    "rerun": "Start runs again as new ones, exactly as they were.",
+    "diff": "Show what differs between two runs.",
+    "best": "Show the best of some runs, or of a sweep, and where its outputs are.",
     "fetch": "Bring a run's outputs here.",
+    "metrics": "Show what runs have reported, or export every value.",
+    "plot": "Draw what runs have reported, here or into a picture.",
     "top": "Show what running runs use: cores, memory, GPUs.",
     "events": "Show what happened to a run, step by step.",
+    "tensorboard": "Open TensorBoard on runs, also while they run.",
 }
 YARD = {
     "up": "Start the yard.",

@@ -103,15 +103,11 @@ def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int],
     if quiet or not sys.stderr.isatty():
         yield lambda size: None
         return
-    from rich import progress
+    from runyard.cli import bar
 
-    columns = (
-        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn(binary_units=True),
-        progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
-    )  # fmt: skip
-    with progress.Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda size: bar.advance(task, size)
+    with bar.build(console(stderr=True)) as shown:
+        task = shown.add_task(title, total=total)
+        yield lambda size: shown.advance(task, size)
 
 
 def _json_bytes(document: Any) -> bytes:

@@ -14,6 +14,7 @@ from runyard.model import units
 if TYPE_CHECKING:
     from rich.console import Console
 
+MOST_METRICS = 6
 JUDGES = {
     "cgroup": "enforced by the kernel (cgroup)",
     "pss": "measured: RSS as the trigger, PSS as the judge",
@@ -66,6 +67,8 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "project", run["project"]
     yield "owner", run["owner"]
     yield "recipe", run["recipe"] or ""
+    yield "sweep", _sweep(run)
+    yield "again from", f"run {run['rerun_of']}" if run["rerun_of"] else ""
     yield "tags", " ".join(run["tags"])
     yield "after", words.numbers(run["after"])
     yield "site", " on ".join(word for word in (run["site"], run["node"]) if word)
@@ -78,8 +81,15 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "ran for", words.elapsed(run)
     yield "exit code", "" if run["exit_code"] is None else str(run["exit_code"])
     yield "log", units.show_size(sum(attempt["log_size"] for attempt in run["attempts"]))
+    yield "checkpoint", words.checkpoint(run.get("checkpoint"))
+    yield "metrics", _metrics(run)
     yield "cpu time", _cpu_time(run)
     yield "peak memory", _memory(run)
+
+
+def _sweep(run: Run) -> str:
+    place = run["sweep"]
+    return f"S{place['id']}, trial {place['trial']}, repetition {place['rep']}" if place else ""
 
 
 def _when(text: str | None) -> str:
@@ -92,6 +102,18 @@ def _cpu_time(run: Run) -> str:
     wall = run["wall_time"] or 0
     cores = f", {run['cpu_time'] / wall:.1f} cores on average" if wall >= 1 else ""
     return units.show_duration(run["cpu_time"]) + cores
+
+
+def _metrics(run: Run) -> str:
+    """The last values of some."""
+    told = [
+        f"{words.one_line(metric['name'])} {words.number(metric['last'])}" for metric in run["metrics"][:MOST_METRICS]
+    ]
+    steps = {metric["last_step"] for metric in run["metrics"] if metric["last_step"] is not None}
+    more = len(run["metrics"]) - len(told)
+    about = [f"at step {max(steps)}"] if steps else []
+    about += [f"{more} more: runyard metrics {run['id']}"] if more else []
+    return "  ".join(told) + (f"  ({'; '.join(about)})" if about and told else "")
 
 
 def _memory(run: Run) -> str:

@@ -33,7 +33,7 @@ def _facts(plan: dict[str, Any]) -> list[tuple[str, str]]:
         ("directory", plan["cwd"] or ("its copy of the code" if plan["spec"].get("code") else "a fresh one")),
         ("code", words.code(plan["spec"]) or "none"),
         ("data", words.data(plan["spec"]) or "none"),
-        *(("brought", _brought(folder)) for folder in plan.get("sent", ())),
+        *(("brought", brought(folder)) for folder in plan.get("sent", ())),
         ("site", plan["site"] if plan["site"] != "any" else f"the first of {', '.join(plan['sites'])} with room"),
         ("nodes", words.choice(plan["spec"]) or "any"),
         ("asked", words.asked(plan["resources"])),
@@ -42,7 +42,7 @@ def _facts(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return facts + [("variable", words.one_line(f"{name}={value}")) for name, value in sorted(plan["env"].items())]
 
 
-def _brought(folder: dict[str, Any]) -> str:
+def brought(folder: dict[str, Any]) -> str:
     """How much is in a folder, and what of it is big."""
     extent = f"{words.count(folder['files'], 'file')}, {units.show_size(folder['size'])}"
     named = ", ".join(f"{words.one_line(path)} ({units.show_size(size)})" for path, size in folder["biggest"])

@@ -1,4 +1,4 @@
-"""Which runs a command means: `42 43`, `3-9`, `last`, or filters such as `--state queued --project digits`."""
+"""Which runs a command means: `42 43`, `3-9`, `last`, `S1`, or filters such as `--state queued --project digits`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runyard.model.states import FINAL, RunState
 Function = TypeVar("Function", bound=Callable[..., Any])
 STATES = tuple(state.value for state in RunState)
 ACTIVE = tuple(state.value for state in RunState if state not in FINAL)
-FILTERS = ("state", "project", "owner", "site", "tag", "name")
+FILTERS = ("state", "project", "owner", "site", "tag", "name", "sweep")
 
 OPTIONS = (
     click.option("--state", multiple=True, type=click.Choice([*STATES, "active"]), metavar="STATE",
@@ -25,6 +25,7 @@ OPTIONS = (
     click.option("--site", metavar="NAME", help="At this site."),
     click.option("--tag", metavar="TAG", help="With this tag."),
     click.option("--name", metavar="TEXT", help="With this name."),
+    click.option("--sweep", metavar="SWEEP", help="Of this sweep, such as S1."),
 )  # fmt: skip
 
 
@@ -37,6 +38,8 @@ def filter_options(function: Function) -> Function:
 def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[str, Any]:
     """The filters that were given, as the client takes them."""
     found = {name: given[name] for name in FILTERS if given.get(name)}
+    if "sweep" in found:
+        found["sweep"] = selectors.sweep_number(found["sweep"])
     states = [word for state in found.get("state", ()) for word in (ACTIVE if state == "active" else (state,))]
     return {**found, "state": states or list(default_states)}
 
@@ -56,13 +59,20 @@ def select(
     filtering = any(filters.values())
     if not words:
         if not any((given or {}).get(name) for name in FILTERS):
-            raise errors.InvalidInput("no run was named", "name runs like 42, 3-9 or last, or by --state, --tag, …")
+            raise errors.InvalidInput("no run was named", "name runs like 42, 3-9, last or S1, or by --state, --tag, …")
         return list(client.iter_runs(**filters))
     named = _named(client, words)
     if not filtering:
         return named
     kept = {run.id for run in client.iter_runs(ids=[run.id for run in named], **filters)}
     return [run for run in named if run.id in kept]
+
+
+def parents(client: Client, words: Iterable[str]) -> list[int]:
+    """The runs that another one is to start after; whether they are there, the yard says."""
+    chosen = selectors.parse_selectors(words)
+    last = [client.last().id] if chosen.last else []
+    return [*chosen.ids, *last, *of_sweeps(client, chosen.sweeps)]
 
 
 def one(client: Client, words: Iterable[str]) -> Run:
@@ -75,12 +85,18 @@ def one(client: Client, words: Iterable[str]) -> Run:
 
 def _named(client: Client, words: Iterable[str]) -> list[Run]:
     chosen = selectors.parse_selectors(words)
-    found = client.runs_by_id(chosen.ids) if chosen.ids else {}
-    missing = [number for number in chosen.ids if number not in found]
+    ids = list(dict.fromkeys([*chosen.ids, *of_sweeps(client, chosen.sweeps)]))
+    found = client.runs_by_id(ids) if ids else {}
+    missing = [number for number in ids if number not in found]
     if missing:
         raise errors.NotFound(f"there is no run {missing[0]}", "runyard ls")
-    runs = [found[number] for number in chosen.ids]
+    runs = [found[number] for number in ids]
     if chosen.last:
         last = client.last()
         runs += [] if last.id in found else [last]
     return runs
+
+
+def of_sweeps(client: Client, numbers: Iterable[int]) -> list[int]:
+    """The runs of these sweeps, each in the order of its configurations."""
+    return [run.id for number in numbers for run in client.find_sweep(number).runs()]

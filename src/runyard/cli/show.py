@@ -19,7 +19,7 @@ def command(runs: tuple[str, ...], as_json: bool) -> None:
     RUN is a number, a range such as 3-9, or last (which is meant when none is named).
     """
     client = Client(start=False)
-    found = [run.refresh().data for run in selection.select(client, runs or ("last",))]
+    found = [{**run.refresh().data, "metrics": run.reported()} for run in selection.select(client, runs or ("last",))]
 
     def draw(console: Any) -> None:
         from runyard.cli import page

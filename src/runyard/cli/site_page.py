@@ -47,6 +47,7 @@ def _nodes(nodes: list[Node]) -> Table:
             tables.Column(title="GPUS", value=lambda node: _used(node, "gpus"), right=True, boring=("", "0/0")),
             tables.Column(title="MEMORY", value=_memory, right=True, boring=("",)),
             tables.Column(title="DISK", value=_disk, right=True, boring=("",)),
+            tables.Column(title="CACHE", value=_cache, right=True, boring=("",)),
             tables.Column(title="RUNS", value=lambda node: str(len(node["runs"])), right=True),
             tables.Column(title="WITH", value=_about, flexible=True, wrapped=True, boring=("",)),
         ),
@@ -64,6 +65,7 @@ def _agents(agents: list[Any]) -> Table:
             tables.Column(title="STATE", value=lambda agent: agent["state"], coloured=True),
             tables.Column(title="SEEN", value=lambda agent: f"{words.ago(agent['seen_at'])} ago", right=True),
             tables.Column(title="DISK", value=_disk, right=True, boring=("",)),
+            tables.Column(title="CACHE", value=_cache, right=True, boring=("",)),
             tables.Column(title="ONLY", value=_limits, flexible=True, boring=("",)),
             tables.Column(title="VERSION", value=lambda agent: agent["version"]),
         ),
@@ -121,7 +123,17 @@ def _memory(node: Node) -> str:
 
 def _disk(node: Node) -> str:
     """What is free."""
-    return units.show_size(node["disk"]["free"]).replace(" ", "").removesuffix("B") if node["disk"] else ""
+    return _short(node["disk"]["free"]) if node["disk"] else ""
+
+
+def _cache(node: Node) -> str:
+    """What it has, and may have."""
+    disk = node["disk"] or {}
+    return f"{_short(disk['cache'])}/{_short(disk['cache_limit'])}" if disk.get("cache") else ""
+
+
+def _short(size: int) -> str:
+    return units.show_size(size).replace(" ", "").removesuffix("B")
 
 
 def _about(node: Node) -> str:

@@ -9,11 +9,22 @@ import click
 
 from runyard import errors
 from runyard.cli import pairs
+from runyard.model import passing
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 RESOURCES = ("nodes", "cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
-PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "keep", "idempotency_key")
+PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "keep", "idempotency_key", "params_as")
 
+SINGLE = (  # what a sweep says in another way, see cli.sweep
+    click.option("--name", metavar="TEXT", help="What to call the run."),
+    click.option("-p", "--param", "params", multiple=True, metavar="K=V",
+                 help="A parameter for {K} in the command; JSON or text, a.b=1 nests. Repeatable."),
+    click.option("--params-as", type=click.Choice(passing.WAYS), metavar="HOW",
+                 help="Add the parameters that the command does not name: flags (--lr 0.1), hydra (lr=0.1), json (one "
+                      "argument), env (PARAM_LR)."),
+    click.option("--seed", type=int, metavar="N", help="Its random seed, as RUNYARD_SEED."),
+    click.option("--idempotency-key", metavar="TEXT", help="Submitting again with this key returns the first run."),
+)  # fmt: skip
 OPTIONS = (
     click.option("--cpus", type=int, metavar="N", help="CPU cores (default 1); thread variables follow them."),
     click.option("--memory", metavar="SIZE", help="Memory limit, such as 4G."),
@@ -23,10 +34,7 @@ OPTIONS = (
     click.option("--gpu-memory", metavar="SIZE", help="Memory that each GPU must have."),
     click.option("--nodes", type=int, metavar="N",
                  help="Nodes of a cluster (default 1), each with all of the above; the command starts on the first."),
-    click.option("--name", metavar="TEXT", help="What to call the run."),
     click.option("--project", metavar="NAME", help="The project it belongs to."),
-    click.option("-p", "--param", "params", multiple=True, metavar="K=V",
-                 help="A parameter for {K} in the command; JSON or text, a.b=1 nests. Repeatable."),
     click.option("-e", "--env", multiple=True, metavar="K[=V]", help="Set a variable, or pass on mine. Repeatable."),
     click.option("--env-file", multiple=True, metavar="FILE", help="Set the variables in a file. Repeatable."),
     click.option("--code", multiple=True, metavar="PATH",
@@ -49,22 +57,35 @@ OPTIONS = (
     click.option("--after", multiple=True, metavar="RUN", help="Start when these runs have succeeded. Repeatable."),
     click.option("--retry", type=int, metavar="N", help="Try again up to N times when the machine fails it."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag to find it by. Repeatable."),
-    click.option("--seed", type=int, metavar="N", help="Its random seed, as RUNYARD_SEED."),
     click.option("--output", "outputs", multiple=True, metavar="GLOB",
                  help="Which files of OUTPUT_DIR to keep (default: all). Repeatable."),
+    click.option("--metric-pattern", "metric_patterns", multiple=True, metavar="REGEX",
+                 help=r"Read metrics from what it prints, such as 'loss=(?P<loss>\S+)'. Repeatable."),
     click.option("--keep", metavar="WHAT[:TIME]",
                  help="What stays at the site afterwards: none, unsaved (default), outputs, failed:3d, all:7d."),
     click.option("--split-output", is_flag=True, default=None, help="Keep stdout and stderr apart as well."),
     click.option("--stop-signal", metavar="SIG", help="What asks it to stop (default TERM)."),
     click.option("--grace", metavar="DURATION", help="How long it gets before it is killed (default 10s)."),
     click.option("--checkpoint", is_flag=True, default=None,
-                 help="Warn it (SIGUSR1) a minute before its time limit, and go on in another attempt."),
+                 help="Warn it (SIGUSR1) a minute before its time limit, and go on in another attempt, then and after "
+                      "a preemption or the loss of its node."),
+    click.option("--checkpoint-every", metavar="WHEN",
+                 help="As --checkpoint, and send what it saved to the yard so often: 10m, end (of an attempt), never."),
+    click.option("--checkpoint-keep", type=int, metavar="N",
+                 help="As --checkpoint, and keep the N newest in the yard (default 3)."),
     click.option("--option", "options", multiple=True, metavar="K=V", help="For the site's scheduler. Repeatable."),
-    click.option("--idempotency-key", metavar="TEXT", help="Submitting again with this key returns the first run."),
 )  # fmt: skip
 
 
 def spec_options(function: Function) -> Function:
+    """All that one run can have."""
+    for option in reversed((*SINGLE, *OPTIONS)):
+        function = option(function)
+    return function
+
+
+def shared_options(function: Function) -> Function:
+    """What many runs of one description have in common."""
     for option in reversed(OPTIONS):
         function = option(function)
     return function
@@ -82,12 +103,16 @@ def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequenc
     whole.update({name: pairs.listed(given[name]) for name in ("node", "exclude", "labels") if given[name]})
     if given["inputs"]:
         whole["inputs"] = [*(whole.get("inputs") or ()), *map(pairs.input_file, given["inputs"])]
-    whole.update({name: True for name in ("split_output", "checkpoint") if given[name]})
+    if given["split_output"]:
+        whole["split_output"] = True
+    whole.update(_checkpoint(whole, given))
     if given["options"]:
         whole["options"] = {**whole.get("options", {}), **pairs.options(given["options"])}
     _merge(whole, "resources", {name: given[name] for name in RESOURCES if given[name] is not None})
     _merge(whole, "stop", _stop(given))
     _merge(whole, "env", environment(given))
+    if given["metric_patterns"]:
+        _merge(whole, "metrics", {"stdout": list(given["metric_patterns"])})
     if given["retry"] is not None:
         _merge(whole, "retry", {"max": given["retry"]})
     if given["params"]:
@@ -99,6 +124,17 @@ def _no_code(given: Mapping[str, Any]) -> bool:
     if given["code"]:
         raise errors.InvalidInput("--code and --no-code say opposite things", "keep one of them")
     return False
+
+
+def _checkpoint(spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of it stays."""
+    further = {"every": given["checkpoint_every"], "keep": given["checkpoint_keep"]}
+    said = {name: item for name, item in further.items() if item is not None}
+    if not said and not given["checkpoint"]:
+        return {}
+    before = spec.get("checkpoint")
+    whole = {**(before if isinstance(before, dict) else {}), **said}
+    return {"checkpoint": whole or True}
 
 
 def environment(given: Mapping[str, Any]) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runyard import errors
 from runyard.agent import sites
 from runyard.agent.spool import Spool, SpoolLink, place
 from runyard.agent.spool.link import HttpSpoolLink
@@ -30,7 +32,7 @@ def of_agent(
         yield
         return
     with contextlib.closing(HttpSpoolLink(target.url, target.token, target.ca_file, site)) as link:
-        spools = _build(loaded, link, sites.own_directory(site, described, loaded))
+        spools = at_site(site, described, loaded, link)
         threads = [threading.Thread(target=spool, args=(stop,), name=spool.__name__, daemon=True) for spool in spools]
         for thread in threads:
             thread.start()
@@ -38,6 +40,32 @@ def of_agent(
         stop.set()
         for thread in threads:
             thread.join(LEAVE_S)
+
+
+@contextlib.contextmanager
+def passing(build: Callable[[], list[Spool]]) -> Iterator[None]:
+    """One pass of each, around the block: runs are taken first, and what became of them is told at the end. What runs
+    goes on, whatever is wrong with a drop box; that is raised afterwards."""
+    with contextlib.ExitStack() as stack:
+        wrong = None
+        try:
+            for spool in build():
+                stack.enter_context(spool.passing())
+        except errors.ConfigError as error:
+            wrong = error
+        yield
+        if wrong is not None:
+            raise wrong
+
+
+def is_waiting(loaded: Settings) -> bool:
+    """Whether there may be anything to do in a drop box, found without a yard."""
+    return any(_has_entries(box) for box in _boxes(loaded))
+
+
+def at_site(site: str, described: SiteSpec, loaded: Settings, link: SpoolLink) -> list[Spool]:
+    """Of an agent of the site. Raises ConfigError."""
+    return _build(loaded, link, sites.own_directory(site, described, loaded))
 
 
 def of_yard(yard: Yard) -> list[Spool]:
@@ -50,7 +78,18 @@ def of_yard(yard: Yard) -> list[Spool]:
 
 
 def _build(loaded: Settings, link: SpoolLink, own: Path) -> list[Spool]:
-    boxes = [Path(text).expanduser().absolute() for text in loaded.spool]
+    boxes = _boxes(loaded)
     for box in boxes:
         place.check(box)
     return [Spool(box, link, own, loaded) for box in boxes]
+
+
+def _boxes(loaded: Settings) -> list[Path]:
+    return [Path(text).expanduser().absolute() for text in loaded.spool]
+
+
+def _has_entries(box: Path) -> bool:
+    try:
+        return any(not name.startswith(".") for name in os.listdir(box))
+    except OSError:
+        return True  # whoever looks into it says it better

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, failures, output, plans, spec_file, via, words
+from runyard.cli import output, plans, selection, spec_file, via
 from runyard.cli.spec_options import override, spec_options
-from runyard.client import Client, Run, belongings
-from runyard.model import selectors
+from runyard.cli.submitted import Telling
+from runyard.client import Client, belongings
 
 
 @click.command("submit", context_settings={"allow_interspersed_args": False})
@@ -41,25 +41,23 @@ def command(
       runyard submit --via sftp://node/incoming -- python train.py
     """
     client = Client(notify=output.remark)
+    telling = Telling(as_json=as_json, quiet=quiet, wait=wait, follow=follow)
     writer = output.writer(as_json, quiet)
     if via_box:
         via.refuse({"follow": follow, "wait": wait, "dry_run": dry_run, "after": given["after"]})
-    given["after"] = _parents(client, given["after"])
+    given["after"] = selection.parents(client, given["after"])
     found, several = _load(file) if file else ([{}], False)
     specs = [override(spec, given, command) for spec in found]
-    _check(specs, several, follow, file)
+    telling.check(several)
+    if not file and not command:
+        raise errors.InvalidInput("no command was given", "say what to run: runyard submit -- python train.py")
     if via_box:
         return via.submit(via_box, specs, writer, quiet=quiet or as_json)
     if dry_run:
         return _plan(client, specs, several, writer)
     progress = functools.partial(output.progress, quiet=quiet or as_json)
     runs = client.submit_many(specs, progress=progress) if several else [client.submit(**specs[0], progress=progress)]
-    if follow:
-        return _follow(runs[0], as_json, quiet, writer)
-    if wait:
-        return _wait(runs, several, quiet, writer)
-    writer.write(_document(runs, several) if as_json else None, lambda console: _tell(runs), [run.id for run in runs])
-    return 0
+    return telling.tell(runs, several)
 
 
 def _load(file: str) -> tuple[list[dict[str, Any]], bool]:
@@ -67,39 +65,6 @@ def _load(file: str) -> tuple[list[dict[str, Any]], bool]:
     found, several = spec_file.load(file)
     root = None if file == "-" else Path(file).absolute().parent
     return [belongings.resolve(spec, root) for spec in found] if root else found, several
-
-
-def _check(specs: list[dict[str, Any]], several: bool, follow: bool, file: str | None) -> None:
-    if follow and several:
-        raise errors.InvalidInput("--follow follows one run, and this is a list", "use --wait")
-    if not file and not specs[0].get("command"):
-        raise errors.InvalidInput("no command was given", "say what to run: runyard submit -- python train.py")
-
-
-def _parents(client: Client, selected: tuple[str, ...]) -> list[int]:
-    chosen = selectors.parse_selectors(selected)
-    return [*chosen.ids, *([client.last().id] if chosen.last else [])]
-
-
-def _follow(run: Run, as_json: bool, quiet: bool, writer: output.Writer) -> int:
-    if not quiet:
-        output.remark(f"run {run.id}: following its log; Ctrl-C leaves it running")
-    code = endings.follow(run, to_stderr=as_json)
-    if as_json and run.final:
-        writer.write(run.data, lambda console: None)
-    return code
-
-
-def _wait(runs: list[Run], several: bool, quiet: bool, writer: output.Writer) -> int:
-    if not quiet:
-        output.remark(f"submitted {_name(runs)}; waiting")
-    try:
-        endings.wait_all(runs)
-    except KeyboardInterrupt:
-        output.remark(f"\nno longer waiting; {_name(runs)} goes on")
-        return failures.INTERRUPTED
-    writer.write(_document(runs, several), lambda console: endings.tell(runs), [run.id for run in runs])
-    return endings.first_code(runs)
 
 
 def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: output.Writer) -> int:
@@ -111,21 +76,3 @@ def _plan(client: Client, specs: list[dict[str, Any]], several: bool, writer: ou
 
     writer.write(planned if several else planned[0], draw)
     return 0
-
-
-def _document(runs: list[Run], several: bool) -> Any:
-    return [run.data for run in runs] if several else runs[0].data
-
-
-def _name(runs: list[Run]) -> str:
-    ids = words.numbers(run.id for run in runs)
-    return f"run {ids}" if len(runs) == 1 else f"{len(runs)} runs: {ids}"
-
-
-def _tell(runs: list[Run]) -> None:
-    click.echo(f"submitted {_name(runs)}")
-    if len(runs) == 1:
-        output.remark(f"  runyard logs {runs[0].id} -f    follow its log")
-        output.remark(f"  runyard show {runs[0].id}       see how it is doing")
-    else:
-        output.remark("  runyard ls    see how they are doing")

@@ -16,7 +16,7 @@ COLOURS = {
     "queued": "dim", "starting": "blue", "running": "cyan", "stopping": "yellow",
     "succeeded": "green", "failed": "red", "cancelled": "yellow",
     "ok": "green", "warn": "yellow", "fail": "red", "alive": "green", "unreachable": "red", "full": "red",
-    "drained": "yellow",
+    "drained": "yellow", "waiting": "dim", "stopped": "yellow",
 }  # fmt: skip
 
 Row = Mapping[str, Any]

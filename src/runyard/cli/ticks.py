@@ -39,7 +39,11 @@ LEAVE_S = 30.0  # after which it ends, whatever it does
 SOON_S = 0.1  # what is due so soon belongs to the same pass
 AGAIN_S = 0.5  # between two tries, more or less
 
-OPEN_RUNS = "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running')"
+OPEN_RUNS = (
+    "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running') "
+    "UNION ALL SELECT 1 FROM metric_positions WHERE is_open = 1 "
+    "UNION ALL SELECT 1 FROM sweeps WHERE hungry = 1"
+)
 Done = dict[str, Any]
 NOTHING: Done = {"did": "nothing", "message": ""}
 
@@ -103,7 +107,7 @@ def _in_turn(tick: Tick, work: Callable[[], Done], is_settled: Callable[[], bool
 
 
 def _here(loaded: Settings, tick: Tick) -> Done:
-    if not (loaded.store or _has_visitors(loaded, tick) or _answer(loaded, OPEN_RUNS)):
+    if not (loaded.store or _has_visitors(loaded, tick) or _has_bundles(loaded, tick) or _answer(loaded, OPEN_RUNS)):
         return NOTHING
     with home.lock(loaded, bound=tick.bound):
         return _work(loaded, tick)
@@ -136,17 +140,44 @@ def _work(loaded: Settings, tick: Tick) -> Done:
         served = serving.described(yard)
         if tick.site is not None and tick.site not in served:
             raise errors.NotFound(f"this yard serves no site {tick.site!r}", "list them with `runyard site list`")
-        with _visited(yard, tick):
+        with _visited(yard, tick), _bundles_taken(yard, tick):
             wanted = [tick.site] if tick.site is not None else list(served)
             for name in (name for name in wanted if serving.may_serve(yard, name, served[name])):
                 _serve(tick, name, served[name], loaded, functools.partial(serving.build, yard, name))
             yard.tick()
+            _follow_progress(yard, tick)
         return {"did": "a tick", "message": "", "runs": yard.counts()}
+
+
+def _follow_progress(yard: Yard, tick: Tick) -> None:
+    from runyard.yard.progress import Progress
+
+    progress = Progress(yard)
+    if yard.fleet.may(progress.name):
+        while progress.tick() and time.monotonic() < tick.deadline:
+            pass
 
 
 def _has_visitors(loaded: Settings, tick: Tick) -> bool:
     """From a compute node nobody outside need be reached."""
     return tick.ended is None and loaded.has_visitors
+
+
+def _has_bundles(loaded: Settings, tick: Tick) -> bool:
+    """A compute node need not see drop boxes."""
+    if tick.ended is not None or not loaded.spool:
+        return False
+    from runyard.cli import spools
+
+    return spools.is_waiting(loaded)
+
+
+def _bundles_taken(yard: Yard, tick: Tick) -> contextlib.AbstractContextManager[None]:
+    if not _has_bundles(yard.settings, tick):
+        return contextlib.nullcontext()
+    from runyard.cli import spools
+
+    return spools.passing(lambda: spools.of_yard(yard))
 
 
 @contextlib.contextmanager
@@ -178,9 +209,25 @@ def _away(finder: locate.Finder, tick: Tick) -> Done:
     target, site, loaded = finder.find(), str(tick.site), finder.settings
     with contextlib.closing(away.OnceLink(target.url, target.token, target.ca_file)) as link:
         spec = away.describe(link, site, tick.directory)
-        with away.alone(site, spec, loaded):
+        with away.alone(site, spec, loaded), _bundles_handed_in(target, tick, spec, loaded):
             _serve(tick, site, spec, loaded, lambda spec, errands: sites.build(link, site, spec, loaded, errands))
     return {"did": "a tick", "message": ""}
+
+
+@contextlib.contextmanager
+def _bundles_handed_in(target: locate.Target, tick: Tick, spec: SiteSpec, loaded: Settings) -> Iterator[None]:
+    if not _has_bundles(loaded, tick):
+        yield
+        return
+    from runyard.agent.spool.link import HttpSpoolLink
+    from runyard.cli import spools
+
+    site = str(tick.site)
+    with (
+        contextlib.closing(HttpSpoolLink(target.url, target.token, target.ca_file, site)) as link,
+        spools.passing(lambda: spools.at_site(site, spec, loaded, link)),
+    ):
+        yield
 
 
 # --- both -------------------------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import json
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from runyard.model import command as commands
 from runyard.model import template, units
 from runyard.model.nodes import NodeChoice
 
@@ -20,6 +20,11 @@ def now() -> datetime.datetime:
 
 def moment(text: str | None) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(text) if text else None
+
+
+def number(value: float | str | None) -> str:
+    """`0.123457`, `1e-06`, `nan`."""
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def ago(text: str | None) -> str:
@@ -62,11 +67,7 @@ def one_line(text: str) -> str:
 
 def filled_command(run: Mapping[str, Any]) -> str:
     """What is executed, with the parameters in their places."""
-    command, params = run["command"], run["params"]
-    if not params:
-        return one_line(command_line(command))
-    argv = template.fill_command(command, params)
-    return one_line(argv[-1] if isinstance(command, str) else command_line(argv))
+    return one_line(command_line(commands.with_params(run)))
 
 
 def script(spec: Mapping[str, Any]) -> str:
@@ -93,8 +94,8 @@ def note(run: Mapping[str, Any]) -> str:
 
 
 def parameters(params: Mapping[str, Any]) -> str:
-    shown = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items())
-    return one_line(" ".join(shown))
+    """As the command gets them, so that they can be typed again."""
+    return one_line(" ".join(f"{name}={template.show_value(value)}" for name, value in params.items()))
 
 
 def asked(resources: Mapping[str, Any]) -> str:
@@ -185,3 +186,14 @@ def _gpus(resources: Mapping[str, Any]) -> str:
 
 def count(number: int, thing: str) -> str:
     return f"{number} {thing}" + ("s" if number != 1 else "")
+
+
+def checkpoint(saved: Mapping[str, Any] | None) -> str:
+    """`3, of attempt 2, 12 MB in 4 files, 5m ago`."""
+    if saved is None:
+        return ""
+    age = f"{ago(saved['at'])} ago"
+    if saved["tree"] is None:
+        return f"of attempt {saved['attempt']}, at site {saved['site']} only, {age}"
+    files = f"{saved['files']} file{'s' if saved['files'] != 1 else ''}"
+    return f"{saved['number']}, of attempt {saved['attempt']}, {units.show_size(saved['size'])} in {files}, {age}"

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from runyard.client.client import Client
 from runyard.client.run import Output, Run
+from runyard.client.sweep import Sweep, Trial
 
-__all__ = ["Client", "Output", "Run"]
+__all__ = ["Client", "Output", "Run", "Sweep", "Trial"]

@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard import errors
 from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
+from runyard.client.sweep import Sweep
 from runyard.client.transport import NotConnected, Stream, Transport
+from runyard.model import selectors
 
 if TYPE_CHECKING:
+    from runyard.client.functions import Call, Function, Grid
     from runyard.client.snapshot import Progress
     from runyard.client.staging import Staging
 
@@ -84,12 +87,55 @@ class Client:
         answer = self.call("POST", "/runs", {"runs": runs}, repeatable=repeatable)
         return [Run(self, {"id": number}) for number in answer["ids"]]
 
+    def map(self, function: Function, grid: Grid, *, progress: Progress | None = None, **spec: Any) -> list[Call]:
+        """Call a Python function in a run for each configuration: `grid` has a list of values for each keyword, or is a
+        list of keywords. `result()` of each gives what it returned; `spec` is what all the runs have in common."""
+        from runyard.client import functions
+
+        runs = self.submit_many(functions.specs(function, grid, spec), progress=progress)
+        return [functions.Call(self, {"id": run.id}) for run in runs]
+
     def plan(self, **spec: Any) -> dict[str, Any]:
         """What would run and where, and `sent`, what would be brought along; nothing is stored, and nothing sent."""
         staging = self._staging()
         (complete,) = origin.complete(staging.complete([belongings.resolve(spec)]))
         planned: dict[str, Any] = self.call("POST", "/plan", complete, repeatable=True)
         return {**planned, "sent": staging.describe()}
+
+    def sweep(
+        self,
+        command: Sequence[str] | str | None = None,
+        *,
+        wait: bool = False,
+        progress: Progress | None = None,
+        **document: Any,
+    ) -> Sweep:
+        """Run one command for many configurations, each `reps` times: `space` or `configurations`, and what a run has.
+
+        Handing in the same sweep again runs only what has not succeeded yet; `fresh=True` begins a new one.
+        """
+        if command is not None:
+            document["command"] = command if isinstance(command, str) else list(command)
+        repeatable = not document.get("fresh")
+        answer = self.call("POST", "/sweeps", *self._complete([document], progress), repeatable=repeatable)
+        sweep = Sweep(self, {"id": answer["id"]}, answer)
+        return sweep.wait() if wait else sweep
+
+    def plan_sweep(self, **document: Any) -> dict[str, Any]:
+        """How many runs a sweep would make and its first configurations; nothing is stored, and nothing sent."""
+        staging = self._staging()
+        (complete,) = origin.complete(staging.complete([belongings.resolve(document)]))
+        planned: dict[str, Any] = self.call("POST", "/sweeps/plan", complete, repeatable=True)
+        return {**planned, "sent": staging.describe()}
+
+    def sweeps(self, *, limit: int = 50, **filters: Any) -> list[Sweep]:
+        """The newest sweeps that match: project, owner, before."""
+        answer = self.call("GET", "/sweeps", query={**filters, "limit": limit})
+        return [Sweep(self, data) for data in answer["sweeps"]]
+
+    def find_sweep(self, id: int | str) -> Sweep:
+        """A sweep by its number, or as people write it: `S1`."""
+        return Sweep(self, self.call("GET", f"/sweeps/{selectors.sweep_number(id)}"))
 
     def run(self, id: int) -> Run:
         return Run(self, self.call("GET", f"/runs/{id}"))
@@ -99,7 +145,7 @@ class Client:
         return Run(self, self.call("GET", "/runs/last"))
 
     def runs(self, *, limit: int = 50, **filters: Any) -> list[Run]:
-        """The newest runs that match: state, project, owner, site, tag, name, ids, before."""
+        """The newest runs that match: state, project, owner, site, tag, name, sweep, ids, before."""
         found = []
         for run in self.iter_runs(page=min(limit, PAGE), **filters):
             found.append(run)
@@ -130,9 +176,21 @@ class Client:
         """Wish for the end of these runs; for each id the run, or the error."""
         return self._change("cancel", ids)
 
-    def retry(self, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
-        """Queue ended runs again; for each id the run, or the error."""
-        return self._change("retry", ids)
+    def retry(
+        self, ids: Iterable[int], *, resume: bool = False, afresh: bool = False
+    ) -> dict[int, Run | errors.RunyardError]:
+        """Queue ended runs again; for each id the run, or the error. See `Run.retry`."""
+        from runyard.client import saved
+
+        return self._change("retry", ids, **saved.word_for(resume=resume, afresh=afresh))
+
+    def rerun(self, ids: Iterable[int], **changes: Any) -> list[Run]:
+        """Start runs again as new ones, all of them or none; for `changes` see `Run.rerun`."""
+        numbers = list(ids)
+        if not numbers:
+            return []
+        answer = self.call("POST", "/runs/rerun", {"ids": numbers, **changes})
+        return [Run(self, {"id": number}) for number in answer["ids"]]
 
     def iter_events(self, id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Everything that happened to a run, oldest first."""
@@ -242,12 +300,12 @@ class Client:
 
         return staging.build(self._finder.settings, progress)
 
-    def _change(self, verb: str, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
+    def _change(self, verb: str, ids: Iterable[int], **more: str) -> dict[int, Run | errors.RunyardError]:
         numbers = list(ids)
         outcome: dict[int, Run | errors.RunyardError] = {}
         for start in range(0, len(numbers), MOST_IDS_AT_ONCE):
             part = numbers[start : start + MOST_IDS_AT_ONCE]
-            answer = self.call("POST", f"/runs/{verb}", {"ids": part}, repeatable=verb == "cancel")
+            answer = self.call("POST", f"/runs/{verb}", {"ids": part, **more}, repeatable=verb == "cancel")
             outcome.update({data["id"]: Run(self, data) for data in answer["runs"]})
             outcome.update({int(id): errors.from_json(400, {"error": error}) for id, error in answer["errors"].items()})
         return {number: outcome[number] for number in numbers if number in outcome}

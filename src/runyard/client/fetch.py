@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runyard import errors
+from runyard.client.belongings import find_checkout
 from runyard.client.patience import Patience
 
 if TYPE_CHECKING:
@@ -44,6 +45,39 @@ def bring(client: Client, outputs: Iterable[Output], directory: Path, progress: 
     return brought
 
 
+def extend(client: Client, output: Output, directory: Path) -> Path:
+    """Bring one output that only grows and is read meanwhile: what is new is written behind what is there, into the
+    very file that others have open."""
+    parts = safe_parts(output.path)
+    try:
+        with _opened_below(directory, parts[:-1]) as folder:
+            _extend(client, output, folder, parts[-1])
+    except OSError as error:
+        raise _sentence(directory / output.path, error) from error
+    return directory.joinpath(*parts)
+
+
+def _extend(client: Client, output: Output, folder: int, name: str) -> None:
+    file = os.open(name, PART, 0o644, dir_fd=folder)
+    try:
+        _lock(file, output.path)
+        _Download(client, output, file, lambda size: None).finish()
+    except _Damaged as error:
+        raise errors.RunyardError(f"{output.path} arrived damaged", "runyard doctor") from error
+    finally:
+        os.close(file)
+
+
+def make_directory(directory: Path) -> None:
+    """With what is above it. In a git checkout the first one that is new says that git is to ignore it: results are no
+    part of the next snapshot of the code. One that was there is somebody's, and stays as it is."""
+    new = [place for place in (directory, *directory.parents) if not os.path.lexists(place)]
+    directory.mkdir(parents=True, exist_ok=True)
+    if new and find_checkout(new[-1].absolute().parent):
+        with contextlib.suppress(FileExistsError), (new[-1] / ".gitignore").open("x", encoding="ascii") as file:
+            file.write("*\n")
+
+
 def safe_parts(path: str) -> list[str]:
     """The parts of a relative path that stays below where it starts; raises InvalidInput for any other."""
     parts = path.split("/")
@@ -65,7 +99,7 @@ def _bring_one(client: Client, output: Output, parts: list[str], directory: Path
 @contextlib.contextmanager
 def _opened_below(directory: Path, parts: list[str]) -> Iterator[int]:
     """The folder at `parts` below `directory`, made where it is missing."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:

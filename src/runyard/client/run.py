@@ -15,6 +15,7 @@ from runyard.model.states import FINAL
 
 if TYPE_CHECKING:
     from runyard.client.client import Client
+    from runyard.client.saved import Checkpoint
 
 LONGEST_POLL = 30.0
 SITE_S = 60.0  # how long to wait for outputs of a run that goes on
@@ -56,6 +57,11 @@ class Run:
         return int(self._data["id"])
 
     @property
+    def client(self) -> Client:
+        """By which it speaks to its yard."""
+        return self._client
+
+    @property
     def data(self) -> dict[str, Any]:
         """All fields, as plain JSON values."""
         if "command" not in self._data:  # only the number is known yet
@@ -94,6 +100,32 @@ class Run:
         """The latest samples of cores, threads, memory and GPUs used, oldest first."""
         return list(self._client.call("GET", f"/runs/{self.id}/usage", query={"last": last})["usage"])
 
+    def metrics(self, *names: str) -> Any:
+        """What it has reported: a row for each step, with `step`, `time` and a column for each metric (or only for those
+        that are named). A pandas DataFrame where pandas is installed, else a list of dicts."""
+        from runyard.client import metrics
+
+        return metrics.frame(metrics.table(self, names))
+
+    def summary(self) -> dict[str, Any]:
+        """What it said of itself in the end: `job.summary(acc=0.9)`."""
+        from runyard.client import metrics
+
+        return metrics.numbers(self._client.call("GET", f"/runs/{self.id}/metrics")["summary"])
+
+    def reported(self) -> list[dict[str, Any]]:
+        """For each metric how many values it has, the first, the last, the least and the greatest; as plain JSON, where
+        NaN and infinities are texts."""
+        return list(self._client.call("GET", f"/runs/{self.id}/metrics")["metrics"])
+
+    def points(self, *names: str, most: int = 1000) -> dict[str, list[tuple[float | None, float, float]]]:
+        """Of each of these metrics at most so many `(step, time, value)`, in the order of their steps."""
+        from runyard.client import metrics
+
+        query = {"name": list(names), "max": most}
+        found = self._client.call("GET", f"/runs/{self.id}/metrics/points", query=query)["points"]
+        return {name: [metrics.sample(point) for point in points] for name, points in found.items()}
+
     def outputs(self) -> list[Output]:
         """The files that it left; of a run that goes on, those of the last time that somebody wanted to see them."""
         return _outputs(self._client.call("GET", f"/runs/{self.id}/outputs"))
@@ -126,10 +158,58 @@ class Run:
         self._data = {"id": self.id}
         return self.wait() if wait else self
 
-    def retry(self) -> Run:
-        self._client.call("POST", f"/runs/{self.id}/retry")
+    def checkpoints(self) -> list[Checkpoint]:
+        """What it saved, as far as the yard knows of it and keeps it; oldest first."""
+        from runyard.client import saved
+
+        return saved.of_run(self._client, self.id)
+
+    def current_checkpoints(self, timeout: float = SITE_S) -> tuple[list[Checkpoint], bool]:
+        """The same with what it has saved by now; and False where its site did not answer in time."""
+        from runyard.client import saved
+
+        return saved.current(self._client, self.id, timeout)
+
+    def checkpoint(self, directory: Path | str | None = None) -> Path:
+        """The newest that it saved, brought here: a folder that only this checkpoint has, below `directory`."""
+        from runyard.client import saved
+
+        found = self.checkpoints() if self.final else self.current_checkpoints()[0]
+        newest = saved.within_reach(self.id, found)[-1]
+        place = Path(directory or f"run-{self.id}/checkpoints", str(newest.number))
+        saved.bring(self._client, saved.contents(self._client, newest), place)
+        return place
+
+    def retry(self, *, resume: bool = False, afresh: bool = False) -> Run:
+        """Queue it again, to go on from what it saved. `resume`: refused where that is nothing; `afresh`: from the
+        beginning, and what it saved is discarded."""
+        from runyard.client import saved
+
+        how = saved.word_for(resume=resume, afresh=afresh)
+        self._client.call("POST", f"/runs/{self.id}/retry", query=how)
         self._data = {"id": self.id}
         return self
+
+    def rerun(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        site: str | None = None,
+        python_env: str | None = None,
+        wait: bool = False,
+    ) -> Run:
+        """Start it again as a new run: the same code, data, environment, parameters, seed, resources and site, but for
+        what is said here. `python_env="sync"` builds the Python environment that was recorded."""
+        changes = {"params": dict(params or {}), "seed": seed, "site": site, "python_env": python_env}
+        again = Run(self._client, {"id": self._client.call("POST", f"/runs/{self.id}/rerun", changes)["id"]})
+        return again.wait() if wait else again
+
+    def diff(self, other: Run) -> dict[str, Any]:
+        """What differs between the two: what was asked for, where it ran and what came of it, as plain JSON values."""
+        from runyard.client.compare import compare_runs
+
+        return compare_runs(self._client, self, other).to_json()
 
     def _log(self, attempt: int | None, file: str) -> Log:
         return Log(client=self._client, run=self.id, attempt=attempt, file=file)

@@ -87,15 +87,15 @@ class _Uploader:
 
     def _send_small(self, wanted: Mapping[str, tuple[Path, int]], advance: Callable[[int], object]) -> None:
         """Over a few lines at once: while one waits for the yard's disk, another brings the next pack."""
-        files = [(digest, path) for digest, (path, _) in wanted.items()]
+        files = list(wanted)
         lines = LINES if sum(size for _, size in wanted.values()) > packs.PACK else 1
         stopped, lock = threading.Event(), threading.Lock()
 
-        def send(share: Sequence[tuple[str, Path]]) -> None:
-            for pack in _packs((digest, _read_small(digest, path)) for digest, path in share):
+        def send(share: Sequence[str]) -> None:
+            for pack in _packs((digest, _read_small(*wanted[digest])) for digest in share):
                 if stopped.is_set():
                     return
-                self._send_pack(pack)
+                self._send_pack(pack, wanted)
                 with lock:
                     advance(sum(len(data) for _, data in pack))
 
@@ -133,14 +133,20 @@ class _Uploader:
             return False
         return True
 
-    def _send_pack(self, pack: Sequence[tuple[str, bytes]]) -> None:
-        """What we checked and the yard finds wrong was damaged on its way."""
+    def _send_pack(
+        self, pack: Sequence[tuple[str, bytes]], read_from: Mapping[str, tuple[Path, int]] | None = None
+    ) -> None:
+        """What the yard finds wrong is not as it was at the snapshot any more, or was damaged on its way. Only then is
+        it read through here, too: the yard does so anyway."""
         body = packs.pack(pack)
         for tries_left in reversed(range(TRIES)):
             try:
                 self._transfer("POST", "/blobs/pack", body)
                 return
             except errors.InvalidInput as error:
+                for digest, data in pack:
+                    if read_from is not None:
+                        _check_unchanged(digest, data, read_from[digest][0])
                 if not tries_left:
                     raise _damaged(error) from None
 
@@ -200,13 +206,22 @@ def _packs(contents: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, by
         yield pack
 
 
-def _read_small(digest: str, path: Path) -> bytes:
+def _read_small(path: Path, size: int) -> bytes:
     try:
-        data = path.read_bytes()
-        packs.check_bytes(digest, data)
-    except (OSError, errors.InvalidInput):
+        with path.open("rb", buffering=0) as file:
+            data = file.read(size + 1)
+    except OSError:
         raise reading.changed(str(path)) from None
+    if len(data) != size:
+        raise reading.changed(str(path))
     return data
+
+
+def _check_unchanged(digest: str, data: bytes, path: Path) -> None:
+    try:
+        packs.check_bytes(digest, data)
+    except errors.InvalidInput:
+        raise reading.changed(str(path)) from None
 
 
 def _damaged(error: errors.InvalidInput) -> errors.RunyardError:

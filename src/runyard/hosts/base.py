@@ -67,6 +67,8 @@ class Search:
     pattern: str  # a regular expression for whole paths below the directory
     newer_than: tuple[str, ...] = ()  # only what changed since the first of these files that exists; none: everything
     most: int = MOST_FILES
+    whole: bool = False  # none that was written to while it was read
+    known: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)  # size, time and digest: not read again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,11 +79,13 @@ class Output:
     size: int
     digest: str  # sha256:…
     mode: int
+    changed: int = 0  # when, by the file system; 0: so lately that it may have changed since without another time
 
 
 @dataclass(kw_only=True, slots=True)
 class Listing:
     files: list[Output] = field(default_factory=list)
+    torn: list[str] = field(default_factory=list)  # of a search for whole files: those that were being written to
     notes: list[str] = field(default_factory=list)  # what was left out, for people
 
 
@@ -131,12 +135,15 @@ class Plan:
     code: str | None = None  # the tree to copy
     data: tuple[Folder, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()  # digest, and where it goes
+    checkpoint: str | None = None  # the tree that takes the place of what the run's checkpoints are there
+    afresh: bool = False  # nothing does: what lies there is not to be gone on from
 
     @property
     def sources(self) -> set[str]:
         """Digests by which it names what it needs."""
         trees = {folder.tree for folder in self.data if folder.tree is not None}
-        return trees | {digest for digest, _ in self.inputs} | ({self.code} if self.code is not None else set())
+        single = {digest for digest in (self.code, self.checkpoint) if digest is not None}
+        return trees | single | {digest for digest, _ in self.inputs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,14 @@ class Host(Protocol):
     def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
         """Remove the directories of these attempts below `runs`, but for what stays, and of others what had stayed long
         enough. An attempt that still writes is tried again another time."""
+        ...
+
+    def saved(self, cache: Cache, runs: str) -> list[int]:
+        """Runs that have a directory for checkpoints below `runs`; none when somebody asked within the hour."""
+        ...
+
+    def forget(self, runs: str, expired: Mapping[int, int]) -> None:
+        """Remove the checkpoints of these runs, unless there is an attempt that is newer than the one that is named."""
         ...
 
     def fetch(self, path: str) -> bytes:

@@ -27,7 +27,7 @@ from runyard.hosts.base import (
     Seen,
     Source,
 )
-from runyard.hosts.far import building, commands, outputs, packages, scanning, upkeep
+from runyard.hosts.far import building, checkpoints, commands, outputs, packages, scanning, upkeep
 from runyard.hosts.far import files as far_files
 from runyard.hosts.far import leaving as far_leaving
 from runyard.hosts.far.stock import Stock
@@ -69,6 +69,12 @@ class LocalHost:
     def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
         asked = {name: [what, seconds] for name, (what, seconds) in leaving.items()}
         far_leaving.leave(_stock(cache), os.fsencode(runs), asked, _nobody_waits)
+
+    def saved(self, cache: Cache, runs: str) -> list[int]:
+        return checkpoints.saved(_stock(cache), os.fsencode(runs))
+
+    def forget(self, runs: str, expired: Mapping[int, int]) -> None:
+        checkpoints.forget(os.fsencode(runs), list(expired.items()), _nobody_waits)
 
     def fetch(self, path: str) -> bytes:
         return far_files.fetch(os.fsencode(path))
@@ -112,8 +118,10 @@ def listing(found: Iterable[dict[str, Any]]) -> Listing:
     for told in found:
         if "note" in told:
             made.notes.append(told["note"])
+        elif "torn" in told:
+            made.torn.append(told["torn"])
         else:
-            made.files.append(Output(path=told["path"], size=told["size"], digest=told["digest"], mode=told["mode"]))
+            made.files.append(Output(**{name: told[name] for name in ("path", "size", "digest", "mode", "changed")}))
     return made
 
 

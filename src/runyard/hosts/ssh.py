@@ -98,6 +98,13 @@ class SshHost:
     def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
         self._ask({"do": "leave", **_cached(cache), "runs": runs, "leaving": dict(leaving)})
 
+    def saved(self, cache: Cache, runs: str) -> list[int]:
+        [(_, found)] = self._ask({"do": "saved", **_cached(cache), "runs": runs})
+        return list(json.loads(found))
+
+    def forget(self, runs: str, expired: Mapping[int, int]) -> None:
+        self._ask({"do": "forget", "runs": runs, "expired": list(expired.items())})
+
     def fetch(self, path: str) -> bytes:
         (_, problem), *data = self._ask({"do": "fetch", "paths": [path]})
         if not data:

@@ -22,7 +22,7 @@ def mapping(value: object, where: str, known: Iterable[str]) -> dict[str, Any]:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?`, or the list of all good words."""
-    names = sorted(known)
+    names = sorted(map(str, known))  # of an enumeration, its values
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
 

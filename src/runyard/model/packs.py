@@ -33,20 +33,43 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
         held += chunk
         yield from _whole_ones(held)
     if held:
-        raise errors.InvalidInput("the pack ends in the middle of a file", "send it again")
+        raise _cut()
 
 
 def _whole_ones(held: bytearray) -> Iterator[tuple[str, bytes]]:
     """Takes the complete files from the beginning of what is held."""
     while len(held) >= HEADER:
-        digest, size = f"sha256:{held[:32].hex()}", int.from_bytes(held[32:HEADER], "big")
-        if size > LARGE:
-            raise errors.InvalidInput(f"the pack has a file of {size} bytes in it", f"send those over {LARGE} alone")
+        digest, size = _read_header(held[:HEADER])
         if len(held) < HEADER + size:
             return
         data = bytes(held[HEADER : HEADER + size])
         del held[: HEADER + size]
         yield digest, data
+
+
+def parse(body: bytes) -> Iterator[tuple[str, memoryview]]:
+    """As `unpack`, of a body that is there as a whole: nothing of it is copied."""
+    whole, start = memoryview(body), 0
+    while start < len(whole):
+        digest, size = _read_header(whole[start : start + HEADER])
+        end = start + HEADER + size
+        if end > len(whole):
+            raise _cut()
+        yield digest, whole[start + HEADER : end]
+        start = end
+
+
+def _read_header(header: bytes | bytearray | memoryview) -> tuple[str, int]:
+    if len(header) < HEADER:
+        raise _cut()
+    digest, size = f"sha256:{header[:32].hex()}", int.from_bytes(header[32:HEADER], "big")
+    if size > LARGE:
+        raise errors.InvalidInput(f"the pack has a file of {size} bytes in it", f"send those over {LARGE} alone")
+    return digest, size
+
+
+def _cut() -> errors.InvalidInput:
+    return errors.InvalidInput("the pack ends in the middle of a file", "send it again")
 
 
 def check_bytes(digest: str, data: bytes) -> None:

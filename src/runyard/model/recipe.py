@@ -18,9 +18,9 @@ from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
 
 RUN_FIELDS = (
-    "command", "name", "project", "env", "cwd", "code", "data", "python_env", "resources", "inputs", "outputs",
-    "keep", "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry", "stop", "checkpoint",
-    "tags",
+    "command", "name", "project", "params_as", "env", "cwd", "code", "data", "python_env", "resources", "inputs",
+    "outputs", "metrics", "keep", "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry",
+    "stop", "checkpoint", "tags",
 )  # fmt: skip
 OWN_FIELDS = ("description", "schema", "bounds", "resources_from", "options_from", "callers", "reply")
 COUNTED = ("nodes", "cpus", "gpus")

@@ -1,4 +1,4 @@
-"""Which runs a command means: `42`, `3-9`, `last`, several of them, or filters."""
+"""Which runs a command means: `42`, `3-9`, `last`, `S1` for those of a sweep, several of them, or filters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from runyard import errors
 
 _RANGE = re.compile(r"(\d+)-(\d+)")
+_SWEEP = re.compile(r"[Ss]([0-9]{1,18})")
 WIDEST_RANGE = 100_000
 
 
@@ -16,17 +17,34 @@ WIDEST_RANGE = 100_000
 class Selection:
     ids: tuple[int, ...] = ()
     last: bool = False  # the newest run of the caller
+    sweeps: tuple[int, ...] = ()  # all runs of these
 
 
 def parse_selectors(words: Iterable[str]) -> Selection:
     ids: dict[int, None] = {}
+    sweeps: dict[int, None] = {}
     last = False
     for word in (part for text in words for part in text.split(",") if part):
         if word == "last":
             last = True
+        elif is_sweep(word):
+            sweeps[sweep_number(word)] = None
         else:
             ids.update(dict.fromkeys(_numbers(word)))
-    return Selection(ids=tuple(ids), last=last)
+    return Selection(ids=tuple(ids), last=last, sweeps=tuple(sweeps))
+
+
+def is_sweep(word: str) -> bool:
+    return _SWEEP.fullmatch(word) is not None
+
+
+def sweep_number(word: int | str) -> int:
+    """The number of `S1`; a bare number means the same where only a sweep can be meant."""
+    text = str(word)
+    match = _SWEEP.fullmatch(text if text[:1] in ("S", "s") else f"S{text}")
+    if match is None:
+        raise errors.InvalidInput(f"{text!r} is not a sweep", "name it like S1: runyard sweep list")
+    return int(match[1])
 
 
 def _numbers(word: str) -> Iterable[int]:
@@ -34,7 +52,7 @@ def _numbers(word: str) -> Iterable[int]:
         return (int(word),)
     match = _RANGE.fullmatch(word)
     if match is None:
-        raise errors.InvalidInput(f"{word!r} is not a run", "name runs like 42, 3-9 or last")
+        raise errors.InvalidInput(f"{word!r} is not a run", "name runs like 42, 3-9, last or S1")
     first, final = int(match[1]), int(match[2])
     if not 0 <= final - first < WIDEST_RANGE:
         raise errors.InvalidInput(f"{word!r} is not a range", f"from small to large, at most {WIDEST_RANGE} runs")

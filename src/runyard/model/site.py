@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import cache_limit, disk_reserve, fields, keep, nodes, spec, units
+from runyard.model import cache_limit, checkpoints, disk_reserve, fields, keep, nodes, spec, units
 
 SSH = "ssh"  # the kind whose logins are nodes, each with slots of its own
 YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or agents that dial in
@@ -33,6 +33,7 @@ class SiteSpec:
         made = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
         cache_limit.parse(made.options.get("cache_limit", ""))
         keep.parse(made.options.get("keep", ""), "options.keep")
+        checkpoints.checked(made.options.get("checkpoint_every", ""), "options.checkpoint_every")
         if made.kind == SSH:
             _check_nodes(made)
         return made
@@ -124,6 +125,7 @@ NODE_OPTIONS: dict[str, Callable[[str, str], Any]] = {
     "ssh_config": lambda text, where: fields.text(text, where, 4096),
     "cache_limit": lambda text, _: cache_limit.parse(text),
     "keep": keep.checked,
+    "checkpoint_every": checkpoints.checked,
     "conda_root": lambda text, where: fields.text(text, where, 4096),
     "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
     "scratch": lambda text, where: fields.text(text, where, 4096),

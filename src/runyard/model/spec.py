@@ -10,20 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, globs, input_file, keep, nodes, output_file, staged, template, units
+from runyard.model import command, fields, globs, input_file, keep, nodes, output_file, passing, signals, staged
 from runyard.model.array import Array
+from runyard.model.checkpoints import Checkpoint
 from runyard.model.input_file import InputFile
+from runyard.model.metric_patterns import MetricPatterns
 from runyard.model.nodes import NodeChoice
 from runyard.model.python_env import PythonEnv
 from runyard.model.resources import Resources
 from runyard.model.staged import Code, Data
 from runyard.model.states import FAILURES, Reason
 
+MOST_RUNS = (1 << 31) - 1  # in one sweep
 LONGEST_TEXT = 1 << 20  # bytes of one argument or value; Linux allows 128 KiB for one argument of execve
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RETRY_ON = (Reason.LOST, Reason.NODE_LOST, Reason.PREEMPTED)
-SIGNALS = ("TERM", "INT", "USR1", "USR2", "HUP")
 OPEN_MODES = (output_file.TRUNCATE, output_file.APPEND)
 DIALECTS = ("slurm", "gridengine")
 
@@ -60,43 +62,12 @@ class Stop:
     def parse(cls, value: object) -> Stop:
         given = fields.mapping(value, "stop", ("signal", "grace"))
         return cls(
-            signal=_signal(given.get("signal", "TERM"), "stop.signal"),
-            grace=_grace(given.get("grace", 10), "stop.grace"),
+            signal=signals.parse(given.get("signal", "TERM"), "stop.signal"),
+            grace=signals.parse_grace(given.get("grace", 10), "stop.grace"),
         )
 
     def to_json(self) -> dict[str, Any]:
         return {"signal": self.signal, "grace": self.grace}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
-    """A run longer than its time limit: it is warned, saves, and goes on in another attempt."""
-
-    signal: str = "USR1"
-    grace: int = 60
-    max_attempts: int = 100
-
-    @classmethod
-    def parse(cls, value: object) -> Checkpoint | None:
-        if isinstance(value, bool):
-            return cls() if value else None
-        given = fields.mapping(value, "checkpoint", ("signal", "grace", "max_attempts"))
-        return cls(
-            signal=_signal(given.get("signal", "USR1"), "checkpoint.signal"),
-            grace=_grace(given.get("grace", 60), "checkpoint.grace"),
-            max_attempts=fields.integer(given.get("max_attempts", 100), "checkpoint.max_attempts", 1, 10_000),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {"signal": self.signal, "grace": self.grace, "max_attempts": self.max_attempts}
-
-
-def _signal(value: object, where: str) -> str:
-    return fields.one_of(str(value).upper().removeprefix("SIG"), where, SIGNALS)
-
-
-def _grace(value: object, where: str) -> int:
-    return 0 if value == 0 else fields.at_most(units.parse_duration(value, where), where, 86400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +79,7 @@ class RunSpec:
     project: str = "default"
     name: str = ""
     params: dict[str, Any] = field(default_factory=dict)
+    params_as: str | None = None  # how they are added to the command, see model.passing
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None  # None: the staged code, or a fresh directory of the attempt
     code: Code | None = None  # the snapshot that it runs in
@@ -117,6 +89,7 @@ class RunSpec:
     resources: Resources = field(default_factory=Resources)
     inputs: tuple[InputFile, ...] = ()  # brought into $RUNYARD_INPUTS before it starts
     outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
+    metrics: MetricPatterns = field(default_factory=MetricPatterns)  # what is read from the lines that it prints
     keep: str = ""  # what stays at the site after the end, see model.keep; empty: what the site says
     split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
     stdout: str | None = None  # a file of the user's that standard output goes to, see output_file
@@ -130,6 +103,7 @@ class RunSpec:
     priority: int = 0  # higher goes first
     after: tuple[int, ...] = ()  # runs that must have succeeded
     after_any: tuple[int, ...] = ()  # runs that must have ended, however
+    index: int | None = None  # its number in its sweep, from 1
     array: Array | None = None
     dialect: str | None = None  # whose variables it finds, beside runyard's own
     retry: Retry = field(default_factory=Retry)
@@ -137,7 +111,8 @@ class RunSpec:
     checkpoint: Checkpoint | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
-    origin: dict[str, Any] = field(default_factory=dict)  # {host, env}: defaults where the run executes on that host
+    # {host, env, run}: defaults where the run executes on that host, and the run that it was made again from
+    origin: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, value: object) -> RunSpec:
@@ -156,7 +131,19 @@ class RunSpec:
 
     def argv(self) -> list[str]:
         """The words to execute, parameters filled in; raises when a `{name}` has no parameter."""
-        return template.fill_command(self.command, self.params)
+        return command.argv_of(self._numbered())
+
+    @property
+    def number(self) -> int:
+        """In its sweep or array; 1 for a run that is alone."""
+        return command.number_of(self._numbered())
+
+    def _numbered(self) -> dict[str, Any]:
+        """What its command follows from."""
+        return {
+            "command": self.command, "params": self.params, "params_as": self.params_as, "index": self.index,
+            "array": {"index": self.array.index} if self.array is not None else None, "dialect": self.dialect,
+        }  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The shortest mapping that parses to the same spec."""
@@ -266,10 +253,12 @@ def _tags(value: object) -> tuple[str, ...]:
 
 
 def _origin(value: object) -> dict[str, Any]:
-    given = fields.mapping(value, "origin", ("host", "env"))
+    given = fields.mapping(value, "origin", ("host", "env", "run"))
+    again = {} if given.get("run") is None else {"run": fields.integer(given["run"], "origin.run", 1, 1 << 62)}
     return {
         "host": fields.text(given.get("host", ""), "origin.host", 300, empty=True),
         "env": env_mapping(given.get("env", {})),
+        **again,
     }
 
 
@@ -279,6 +268,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "project": lambda value: name_text(value, "project"),
     "name": lambda value: fields.text(value, "name", 200, empty=True),
     "params": params_mapping,
+    "params_as": lambda value: fields.one_of(value, "params_as", passing.WAYS),
     "env": env_mapping,
     "cwd": _cwd,
     "code": Code.parse,
@@ -288,6 +278,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "resources": Resources.parse,
     "inputs": input_file.parse,
     "outputs": lambda value: globs.parse(value, "outputs"),
+    "metrics": MetricPatterns.parse,
     "keep": keep.checked,
     "split_output": lambda value: fields.boolean(value, "split_output"),
     "stdout": lambda value: output_file.parse(value, "stdout"),
@@ -300,6 +291,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "priority": lambda value: fields.integer(value, "priority", -1000, 1000),
     "after": lambda value: _runs(value, "after"),
     "after_any": lambda value: _runs(value, "after_any"),
+    "index": lambda value: fields.integer(value, "index", 1, MOST_RUNS),
     "array": Array.parse,
     "dialect": lambda value: fields.one_of(value, "dialect", DIALECTS),
     "retry": Retry.parse,
@@ -310,6 +302,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "idempotency_key": lambda value: fields.text(value, "idempotency_key", 200),
     "origin": _origin,
 }
+FIELDS = tuple(_PARSERS)
 
 _DEFAULTS: dict[str, Any] = {
     item.name: (

@@ -15,15 +15,6 @@ _MISSING = object()
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
-def fill_command(command: list[str] | str, params: Mapping[str, Any]) -> list[str]:
-    """The argument vector to execute. A run without parameters keeps its braces untouched.
-
-    A command given as one text is for the shell; values put into it are quoted for the shell.
-    """
-    filled = fill(command, params) if params else command
-    return ["/bin/sh", "-c", filled] if isinstance(filled, str) else list(filled)
-
-
 def fill(command: list[str] | str, params: Mapping[str, Any]) -> list[str] | str:
     """The command with its parameters in place; raises when a `{name}` has none, also without any parameters."""
     if isinstance(command, str):
@@ -83,11 +74,12 @@ def find(name: str, params: Mapping[str, Any], otherwise: Any = None) -> Any:
 
 
 def _offer(name: str, params: Mapping[str, Any]) -> str:
-    return fields.nearest(name, _names(params)) + "; {{ and }} are literal braces"
+    return fields.nearest(name, names(params)) + "; {{ and }} are literal braces"
 
 
-def _names(params: Mapping[str, Any], prefix: str = "") -> list[str]:
+def names(params: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Of all parameters, nested ones by their paths."""
     found = []
     for key, value in params.items():
-        found += _names(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else [f"{prefix}{key}"]
+        found += names(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else [f"{prefix}{key}"]
     return found

@@ -11,6 +11,7 @@ from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.resources import Capacity, Resources
 from runyard.model.states import AttemptState
 
+OUTPUTS, CHECKPOINTS = "outputs", "checkpoints"  # what may be wished for while an attempt goes on
 RELAYED_FILES = ("log", "stdout", "stderr", "metrics.jsonl", "usage.jsonl")  # what comes back by offset
 
 
@@ -65,10 +66,24 @@ class Disk:
     path: str
     free: int  # bytes
     kept: int  # with less than this, nothing new is started
+    cache: int | None = None  # bytes of code and data that are there for later runs; None: nobody has looked yet
+    cache_limit: int | None = None
 
     @property
     def is_full(self) -> bool:
         return self.free < self.kept
+
+    def to_json(self) -> dict[str, Any]:
+        return _shallow(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resume:
+    """What a later attempt may go on from."""
+
+    tree: str | None = None  # the newest checkpoint that the yard has
+    held: bool = False  # what lies at its place is at least as new, if anything lies there
+    afresh: bool = False  # from nothing: somebody wants it to begin anew
 
     def to_json(self) -> dict[str, Any]:
         return _shallow(self)
@@ -87,10 +102,11 @@ class Claim:
     avoid: tuple[str, ...] = ()  # nodes of the site that failed earlier attempts of the run
     state: AttemptState = AttemptState.CLAIMED  # further on when an agent adopts what it had before
     permit: float | None = None  # it may live for so many seconds after the yard last heard of its agent
+    resume: Resume | None = None  # of a later attempt than the first
 
     def to_json(self) -> dict[str, Any]:
         told = {"key": str(self.key), "resources": self.resources.to_json(), "avoid": list(self.avoid)}
-        return {**_shallow(self), **told}
+        return {**_shallow(self), **told, "resume": self.resume.to_json() if self.resume else None}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Claim:
@@ -101,6 +117,7 @@ class Claim:
                 "resources": Resources(**value["resources"]),
                 "avoid": tuple(value["avoid"]),
                 "state": AttemptState(value["state"]),
+                "resume": Resume(**value["resume"]) if value.get("resume") else None,
             }
         )
 
@@ -120,6 +137,8 @@ class Report:
     gone: str | None = None  # without a record: how we know that nothing of it runs any more
     outputs: list[dict[str, Any]] = field(default_factory=list)  # [{path, size, digest, mode}]
     brought: int | None = None  # of one that goes on: the wish for outputs that these answer
+    checkpoint: dict[str, Any] | None = None  # what it saved: {tree, size, files}; tree None: at its site only
+    saved: int | None = None  # of one that goes on: the wish for its checkpoints that this answers
 
     def to_json(self) -> dict[str, Any]:
         shown = {name: value for name, value in _shallow(self).items() if value not in (None, [])}
@@ -162,7 +181,7 @@ class StopOrder:
     """The wish to end an attempt. It is repeated on every sync until the attempt is settled."""
 
     key: AttemptKey
-    reason: str  # Reason.USER, or "superseded" for an attempt the yard has given up
+    reason: str  # Reason.USER, Reason.EARLY_STOP, or "superseded" for an attempt the yard has given up
 
     def to_json(self) -> dict[str, Any]:
         return {"key": str(self.key), "reason": self.reason}
@@ -178,13 +197,14 @@ class OutputWish:
 
     key: AttemptKey
     number: int  # the newest wish, counted from 1
+    what: str = OUTPUTS
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": str(self.key), "number": self.number}
+        return {"key": str(self.key), "number": self.number, "what": self.what}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> OutputWish:
-        return cls(key=AttemptKey.from_text(value["key"]), number=value["number"])
+        return cls(key=AttemptKey.from_text(value["key"]), number=value["number"], what=value.get("what", OUTPUTS))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,6 +212,7 @@ class SyncResponse:
     claims: list[Claim] = field(default_factory=list)
     stops: list[StopOrder] = field(default_factory=list)
     settled: list[AttemptKey] = field(default_factory=list)  # reports of endings that are committed
+    given_up: list[AttemptKey] = field(default_factory=list)  # of these: endings that were not the agent's to report
     wanted: list[OutputWish] = field(default_factory=list)
     more: bool = False  # runs are waiting that would fit: sync again when slots are free
 
@@ -200,6 +221,7 @@ class SyncResponse:
             "claims": [claim.to_json() for claim in self.claims],
             "stops": [stop.to_json() for stop in self.stops],
             "settled": [str(key) for key in self.settled],
+            "given_up": [str(key) for key in self.given_up],
             "wanted": [wish.to_json() for wish in self.wanted],
             "more": self.more,
         }
@@ -210,6 +232,7 @@ class SyncResponse:
             claims=[Claim.from_json(claim) for claim in value["claims"]],
             stops=[StopOrder.from_json(stop) for stop in value["stops"]],
             settled=[AttemptKey.from_text(key) for key in value["settled"]],
+            given_up=[AttemptKey.from_text(key) for key in value.get("given_up", ())],
             wanted=[OutputWish.from_json(wish) for wish in value.get("wanted", ())],
             more=value["more"],
         )

@@ -66,7 +66,7 @@ def _build(program: str, root: str, agent: str, living: List[str], limit: int, a
         if failure is not None:
             return {"failed": failure}
         told = _last_line(place, before) if before else ""
-        ask["tidy"] = [root, agent, living, limit]
+        ask["tidy"] = [root, shelves.over(root, agent, living), limit]
         return {"build": _start(program, place, descriptor, ask), "told": told}
     finally:
         os.close(descriptor)

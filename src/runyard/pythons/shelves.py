@@ -71,11 +71,25 @@ def clear(place: str, build: str = "") -> None:
                 os.unlink(path)
 
 
-def tidy(root: str, agent: str, living: List[str], limit: int) -> None:
-    """Pins of this agent's attempts that are over go; then what was used least recently, and nobody needs."""
+def over(root: str, agent: str, living: List[str]) -> List[str]:
+    """The pins of this agent's attempts that are over, as long as `living` are all that it has. What is pinned later is
+    for a later question: who removes pins may come to it when the agent has more attempts."""
+    alive, ours = {_pin(agent, attempt) for attempt in living}, _pin(agent, "")
+    found = []
+    for name in os.listdir(root):
+        pins = os.path.join(name, "pins")
+        found += [os.path.join(pins, pin) for pin in _names(os.path.join(root, pins)) - alive if pin.startswith(ours)]
+    return found
+
+
+def tidy(root: str, over: List[str], limit: int) -> None:
+    """These pins go; then what was used least recently, and nobody needs."""
     with locks.held(os.path.join(root, "lock"), fcntl.LOCK_EX):
+        for pin in over:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(root, pin))
         found = [_shelf(os.path.join(root, name)) for name in os.listdir(root) if name != "lock"]
-        pinned = {place for _, place, _ in found if _release(place, agent, living)}
+        pinned = {place for _, place, _ in found if _names(os.path.join(place, "pins"))}
         total = sum(size for _, _, size in found)
         aside = []
         for _, place, size in sorted(found):
@@ -99,18 +113,11 @@ def tail(path: str) -> List[str]:
         return []
 
 
-def _release(place: str, agent: str, living: List[str]) -> Set[str]:
-    """The pins that stay."""
-    directory, alive = os.path.join(place, "pins"), {_pin(agent, attempt) for attempt in living}
+def _names(directory: str) -> Set[str]:
     try:
-        held = set(os.listdir(directory))
+        return set(os.listdir(directory))
     except OSError:
         return set()
-    for name in {name for name in held - alive if name.startswith(_pin(agent, ""))}:
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(directory, name))
-        held.discard(name)
-    return held
 
 
 def _pin(agent: str, attempt: str) -> str:

@@ -6,14 +6,27 @@ copy its package name.
 """
 
 import os
-from typing import Dict
+from typing import Dict, Iterator
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = "packages"  # in a copy only: what runs find at the end of their PYTHONPATH, `runyard` with `job` in it
+_JOB = os.path.join(os.path.dirname(HERE), "job")
 
 
 def files() -> Dict[str, bytes]:
-    """Name and content of every file that a copy needs."""
-    return {name: _content(name) for name in sorted(os.listdir(HERE)) if name.endswith(".py")}
+    """Path and content of every file that a copy needs."""
+    sources = {path: os.path.join(HERE, path) for path in _paths(HERE)}
+    if not os.path.isdir(os.path.join(HERE, PACKAGES)):
+        sources.update(_carried())
+    return {path: _content(sources[path]) for path in sorted(sources)}
+
+
+def _carried() -> Dict[str, str]:
+    """What user code may import. Its `alone` stands for all the rest of runyard, which may not be there."""
+    package = os.path.join(PACKAGES, "runyard")
+    found = {os.path.join(package, "job", path): os.path.join(_JOB, path) for path in _paths(_JOB)}
+    found[os.path.join(package, "__init__.py")] = found.pop(os.path.join(package, "job", "alone.py"))
+    return found
 
 
 def digest() -> str:
@@ -43,6 +56,7 @@ def _copy(site_directory: str, target: str) -> None:
     draft = tempfile.mkdtemp(prefix=".runner-", dir=site_directory)
     try:
         for name, content in files().items():
+            os.makedirs(os.path.dirname(os.path.join(draft, name)), exist_ok=True)
             with open(os.path.join(draft, name), "wb") as file:
                 file.write(content)
         os.rename(draft, target)
@@ -52,6 +66,12 @@ def _copy(site_directory: str, target: str) -> None:
             raise
 
 
-def _content(name: str) -> bytes:
-    with open(os.path.join(HERE, name), "rb") as file:
+def _paths(root: str) -> Iterator[str]:
+    """Of the modules, from here."""
+    for folder, _, names in os.walk(root):
+        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith(".py"))
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
         return file.read()

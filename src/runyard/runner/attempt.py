@@ -7,15 +7,20 @@ import gc
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, TypeVar
 
-from . import child, kernel, memory, output, permit, records, saved, setup, spec, timers, tree, usage
+from . import child, kernel, memory, output, patience, permit, records, saved, setup, spec, timers, tree, usage
+from .metrics import watch
 
 STATUS = "status.json"
+Answer = TypeVar("Answer")
 
 _FIRST_BEAT_S = 0.1  # a run that is over sooner costs no status but the last
 _FIRST_SAMPLE_S = 0.2
 _MERGE_S = 0.1
+_PRUNE_S = 30.0
+_ANSWER_S = 5.0  # for a file system that may hang
+_LAST_METRICS_S, _LAST_METRICS_HURRIED_S = 20.0, 5.0  # somebody waits for the end of a run that was stopped
 _GOODBYE_S = 0.5  # for what the first process leaves behind, such as a `tee` that still writes
 _LEFTOVER_GRACE_S = 2.0
 _OWN_TURN_S = 3.0  # until a signal to all processes has reached the runner too; a busy node takes its time
@@ -32,10 +37,12 @@ class Attempt:
         self._sampler = usage.Sampler(wanted.gpus)
         self._ended = usage.Ended()
         self._timers = timers.Timers()
+        self._metrics = watch.Metrics(wanted)
         self._permit = permit.Permit(wanted.permit) if wanted.permit is not None else None
         self._child: Optional[child.Child] = None
         self._first_lives = False
         self._started_at, self._begun = time.time(), time.monotonic()
+        self._ended_at, self._wall_time = 0.0, 0.0
         self._beats = 0
         self._ending: Optional[str] = None  # the first cause; later ones change nothing
         self._message = ""
@@ -45,6 +52,7 @@ class Attempt:
         self._leftovers = 0
         self._kill_again = _KILL_AGAIN_S
         self._disk_full = False
+        self._full: Optional[bytes] = None  # where it could save nothing any more when it failed
         self._saved_before = saved.look(wanted.checkpoint.directory) if wanted.checkpoint is not None else {}
 
     def run(self) -> None:
@@ -54,7 +62,10 @@ class Attempt:
         if self._ending is None and self._start():
             self._arm()
             self._watch()
+        self._ended_at, self._wall_time = time.time(), time.monotonic() - self._begun
         self._finish_output()
+        if self._ending == "exit" and self._exit_code != 0:
+            self._full = self._full_place()
         if self._judge is not None:
             self._judge.close()
 
@@ -62,19 +73,22 @@ class Attempt:
         """What status.json says when all is over."""
         record = self._status("ended")
         record.update(
-            ended_at=time.time(),
+            ended_at=self._ended_at,
             exit_code=self._exit_code,
             signal=self._signal,
             message=self._message,
             stop_reason=self._stop_reason,
             tree_gone=True,
             leftovers=self._leftovers,
-            wall_time=round(time.monotonic() - self._begun, 6),
+            wall_time=round(self._wall_time, 6),
             cpu_time=round(self._ended.cpu_time, 6),
             peak_memory=self._peak_memory(),
             sizes=output.sizes(),
         )
+        if self._full is not None:
+            record["full_directory"] = self._full.decode("utf-8", "replace")
         if self._spec.checkpoint is not None:
+            self._prune()
             record["checkpoint_changed"] = saved.look(self._spec.checkpoint.directory) != self._saved_before
         return record
 
@@ -103,6 +117,9 @@ class Attempt:
         self._timers.set("sample", _FIRST_SAMPLE_S, self._sample)
         if self._judge is not None:
             self._timers.set("memory", _FIRST_BEAT_S, self._see_who_judges)
+        self._timers.set("metrics", watch.PAUSE_S, self._read_metrics)
+        if self._spec.checkpoint is not None and self._spec.checkpoint.prune:
+            self._timers.set("prune", _PRUNE_S, self._prune)
         if not self._output.is_plain:
             self._timers.set("merge", _MERGE_S, self._merge)
         if self._spec.time_limit is not None:
@@ -262,35 +279,34 @@ class Attempt:
         self._beats += 1
         self._read_control()
         status = self._status("running")
-        try:
-            records.write(STATUS, status)
-        except OSError as error:
-            self._note_trouble(error)
+        self._try(lambda: records.write(STATUS, status), None)
         self._disk_full = self._disk_full or "disk_full" in status
         self._timers.set("beat", self._spec.beat, self._beat)
 
     def _sample(self) -> None:
         processes = self._processes()
         self._meter.see([process for process in processes if process.alive])
-        try:
-            self._sampler.write(processes, self._ended.cpu_time)
-        except OSError as error:
-            self._note_trouble(error)
+        self._try(lambda: self._sampler.write(processes, self._ended.cpu_time), None)
         self._timers.set("sample", self._spec.sample, self._sample)
 
     def _merge(self) -> None:
-        try:
-            more = self._output.merge()
-        except OSError as error:
-            self._note_trouble(error)
-            more = False
+        more = self._try(self._output.merge, False)
         self._timers.set("merge", 0 if more else _MERGE_S, self._merge)
 
+    def _read_metrics(self) -> None:
+        self._timers.set("metrics", self._try(self._metrics.look, watch.PAUSE_S), self._read_metrics)
+
+    def _prune(self) -> None:
+        rule = self._spec.checkpoint
+        if rule is not None and rule.prune:
+            saved.prune(rule.directory, rule.prune, rule.keep)
+        self._timers.set("prune", _PRUNE_S, self._prune)
+
     def _finish_output(self) -> None:
-        try:
-            self._output.finish()
-        except OSError as error:
-            self._note_trouble(error)
+        """The record names the lengths of the files: after this they do not grow."""
+        most = _LAST_METRICS_S if self._ending == "exit" else _LAST_METRICS_HURRIED_S
+        self._try(self._output.finish, None)
+        self._try(lambda: self._metrics.finish(self._exit_code == 0, most), None)
 
     def _see_who_judges(self) -> None:
         """The user's process enters its control group by itself; where it may not, the memory is measured."""
@@ -338,5 +354,14 @@ class Attempt:
             status["disk_full"] = True
         return status
 
-    def _note_trouble(self, error: OSError) -> None:
-        self._disk_full = self._disk_full or error.errno in records.FULL
+    def _full_place(self) -> Optional[bytes]:
+        places = [self._spec.env.get(name) for name in (b"CHECKPOINT_DIR", b"OUTPUT_DIR")]
+        return patience.within(_ANSWER_S, lambda: saved.full(place for place in places if place), None)
+
+    def _try(self, action: Callable[[], Answer], otherwise: Answer) -> Answer:
+        """What cannot be written now must not end the run."""
+        try:
+            return action()
+        except OSError as error:
+            self._disk_full = self._disk_full or error.errno in records.FULL
+            return otherwise

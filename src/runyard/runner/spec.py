@@ -5,11 +5,12 @@ import re
 import signal
 from typing import Any, Dict, List, Optional
 
-from . import kernel, records
+from . import HERE, PACKAGES, kernel, records
 
 GRID_ENGINE = "gridengine"
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # Grid Engine sends them to all processes of a job
+_PACKAGES = os.fsencode(os.path.join(HERE, PACKAGES)) if os.path.isdir(os.path.join(HERE, PACKAGES)) else None
 
 
 class BadSpec(Exception):
@@ -23,6 +24,8 @@ class Checkpoint:
         self.signal = _signal(str(value["signal"]))
         self.grace = float(value["grace"])
         self.directory = records.to_bytes(value["directory"])
+        self.prune = str(value.get("prune") or "")  # a regular expression: of such files only the newest stay
+        self.keep = int(value.get("keep") or 0)
 
 
 class Spec:
@@ -53,6 +56,7 @@ class Spec:
         self.stderr = _file(value.get("stderr")) if value.get("stderr") != value.get("stdout") else None
         self.shares_files = value.get("open_mode") == "append"
         self.empties_files = value.get("open_mode") == "truncate"
+        self.metric_patterns = [str(pattern) for pattern in (value.get("metrics") or {}).get("stdout") or []]
         self.gpus: List[str] = list(value.get("gpus") or [])
         self.scratch = records.to_bytes(value.get("scratch") or "")  # the place that the site names for it
         self.keeps_tmpdir = bool(value.get("keeps_tmpdir"))  # the user has set TMPDIR
@@ -84,6 +88,9 @@ def _environment(given: Dict[str, str], tag: str, inherit: bool) -> Dict[bytes, 
     env = _of_this_job() if inherit else {}
     env.update({records.to_bytes(name): records.to_bytes(value) for name, value in given.items()})
     env[b"RUNYARD_TAG"] = records.to_bytes(tag)
+    if _PACKAGES is not None:  # last: whatever the user has comes first
+        known = env.get(b"PYTHONPATH")
+        env[b"PYTHONPATH"] = known + b":" + _PACKAGES if known else _PACKAGES
     return env
 
 

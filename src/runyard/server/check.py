@@ -71,12 +71,12 @@ def _items(value: Any, schema: Schema, where: str) -> None:
 
 
 def _fewest(value: Any, schema: Schema, where: str) -> None:
-    if len(value) < schema["minItems"]:
+    if value is not None and len(value) < schema["minItems"]:
         raise errors.InvalidInput(f"{where}: has {len(value)} items, needs {schema['minItems']}")
 
 
 def _most(value: Any, schema: Schema, where: str) -> None:
-    if len(value) > schema["maxItems"]:
+    if value is not None and len(value) > schema["maxItems"]:
         raise errors.InvalidInput(f"{where}: has {len(value)} items, more than {schema['maxItems']}")
 
 

@@ -47,6 +47,9 @@ class DirectLink:
         for digest in digests:
             yield digest, b"".join(self._yard.blobs.chunks(digest))
 
+    def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
+        return self._yard.expire_checkpoints(self._caller, site, agent, incarnation, runs).result()
+
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self._unlisten.append(self._yard.hints.listen(f"site:{site}", callback))
 

@@ -19,17 +19,19 @@ _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """One parameter. A list is given as `name=a&name=b` or `name=a,b`; an empty value means not given."""
+    """One parameter. A list is given as `name=a&name=b` or, unless it is `exact`, `name=a,b`; an empty value means not
+    given."""
 
     name: str
     schema: dict[str, Any]
     description: str
     place: Literal["path", "query", "header"] = "query"
     required: bool = False
+    exact: bool = False  # a comma is part of a value
 
     def parse(self, texts: list[str]) -> Any:
         if self.schema["type"] == "array":
-            words = [word for text in texts for word in text.split(",") if word]
+            words = texts if self.exact else [word for text in texts for word in text.split(",") if word]
             return [_parse(word, self.name, self.schema["items"]) for word in words]
         if len(texts) > 1:
             raise errors.InvalidInput(f"{self.name}: given {len(texts)} times", "give it once")
@@ -44,8 +46,10 @@ def path(name: str, schema: dict[str, Any], description: str) -> Parameter:
     return Parameter(name=name, schema=schema, description=description, place="path", required=True)
 
 
-def query(name: str, schema: dict[str, Any], description: str, *, required: bool = False) -> Parameter:
-    return Parameter(name=name, schema=schema, description=description, required=required)
+def query(
+    name: str, schema: dict[str, Any], description: str, *, required: bool = False, exact: bool = False
+) -> Parameter:
+    return Parameter(name=name, schema=schema, description=description, required=required, exact=exact)
 
 
 def header(name: str, description: str) -> Parameter:

@@ -117,9 +117,20 @@ async def wait_for_run(service: Service, run: int, seconds: float) -> dict[str, 
 
 async def wait_for_outputs(service: Service, run: int, wish: int, seconds: float) -> bool:
     """Whether the outputs are as new as the wish, or the run has ended, before the time is over."""
+    return await _wait_for(service, service.yard.has_outputs, run, wish, seconds)
+
+
+async def wait_for_checkpoint(service: Service, run: int, wish: int, seconds: float) -> bool:
+    """The same for what it saved."""
+    return await _wait_for(service, service.yard.checkpoints.are_here, run, wish, seconds)
+
+
+async def _wait_for(
+    service: Service, is_here: Callable[[int, int], bool], run: int, wish: int, seconds: float
+) -> bool:  # fmt: skip
     deadline = time.monotonic() + seconds
     with service.listening(f"run:{run}") as bell:
-        while not await service.read(service.yard.has_outputs, run, wish):
+        while not await service.read(is_here, run, wish):
             left = deadline - time.monotonic()
             if left <= 0 or not wish or service.stopping:
                 return False

@@ -21,11 +21,18 @@ _ALIVE = (
     .order_by(attempts.c.run_id)
 )
 _WISHED = (
-    select(attempts.c.run_id, attempts.c.number, attempts.c.asked, attempts.c.brought, runs.c.cancel_at)
+    select(
+        attempts.c.run_id, attempts.c.number, attempts.c.asked, attempts.c.brought, attempts.c.asked_checkpoint,
+        attempts.c.brought_checkpoint, runs.c.cancel_at, runs.c.stop_detail,
+    )
     .join(runs, runs.c.id == attempts.c.run_id)
     .where(attempts.c.state != "ended", attempts.c.site == bindparam("site"), attempts.c.agent == bindparam("agent"))
-    .where(runs.c.cancel_at.is_not(None) | (attempts.c.asked > attempts.c.brought))
-)
+    .where(
+        runs.c.cancel_at.is_not(None)
+        | (attempts.c.asked > attempts.c.brought)
+        | (attempts.c.asked_checkpoint > attempts.c.brought_checkpoint)
+    )
+)  # fmt: skip
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from runyard.model.states import RunState
 from runyard.store.rows import AnyRow
-from runyard.store.tables import events, run_tags, runs
+from runyard.store.tables import events, run_tags, runs, sweep_runs
 
 _INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
@@ -93,6 +93,7 @@ def list_page(
     tag: str | None = None,
     name: str | None = None,
     recipe: str | None = None,
+    sweep: int | None = None,
     ids: Sequence[int] = (),
     before: int | None = None,
     limit: int = 50,
@@ -117,6 +118,8 @@ def list_page(
         query = query.where(runs.c.name == name)
     if recipe is not None:
         query = query.where(runs.c.recipe == recipe)
+    if sweep is not None:
+        query = query.join(sweep_runs, sweep_runs.c.run_id == runs.c.id).where(sweep_runs.c.sweep_id == sweep)
     if ids:
         query = query.where(runs.c.id.in_(ids))
     if before is not None:

@@ -66,9 +66,11 @@ runs = Table(
     Column("ended_at", Double),
     Column("cancel_by", Text),
     Column("cancel_at", Double),
+    Column("stop_detail", Text),  # why a sweep wants it to end early; NULL: it does not
     Column("idempotency_key", Text),
     Column("idempotency_digest", Text),
     Column("recipe", Text),  # that made it
+    Column("afresh", Integer, nullable=False, server_default="0"),  # what attempts up to this one saved does not count
 )
 WAITING = text("state = 'queued' AND blocked = 0")
 ACTIVE = text("state IN ('starting', 'running')")
@@ -157,6 +159,8 @@ attempts = Table(
     Column("ended_at", Double),
     Column("asked", Integer, nullable=False, server_default="0"),  # how often somebody wanted its outputs of then
     Column("brought", Integer, nullable=False, server_default="0"),  # the newest of these wishes that was met
+    Column("asked_checkpoint", Integer, nullable=False, server_default="0"),  # as `asked`, for what it saved
+    Column("brought_checkpoint", Integer, nullable=False, server_default="0"),
     Column("permit", Double),  # seconds for which it may live after its agent was last heard of; NULL: for ever
     PrimaryKeyConstraint("run_id", "number", name="pk_attempts"),
     sqlite_with_rowid=False,
@@ -186,6 +190,22 @@ outputs = Table(
     Column("digest", Text, nullable=False),
     Column("mode", Integer, nullable=False),
     PrimaryKeyConstraint("run_id", "attempt", "path", name="pk_outputs"),
+    sqlite_with_rowid=False,
+)
+
+checkpoints = Table(  # what runs saved, as the yard has it
+    "checkpoints",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("tree", Text),  # NULL: it is only at the place of that agent
+    Column("size", BigInteger, nullable=False),
+    Column("files", Integer, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", "number", name="pk_checkpoints"),
     sqlite_with_rowid=False,
 )
 
@@ -299,4 +319,120 @@ keys = Table(  # secrets of the yard itself, the same for all its servers
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+)
+
+metrics = Table(  # one row for each name that a run has reported
+    "metrics",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),  # values; of steps that a later attempt repeats, once
+    Column("first", Double),  # NULL: not a number
+    Column("last", Double),
+    Column("minimum", Double),  # NULL: no value was a number
+    Column("maximum", Double),
+    Column("last_step", Double),  # NULL: reported without one
+    Column("last_at", Double, nullable=False),  # by the run's clock
+    Column("attempt", Integer, nullable=False),  # the newest that reported it
+    Column("reached", Double),  # highest step of all attempts
+    Column("known", Double),  # highest step of those before the newest
+    PrimaryKeyConstraint("run_id", "name", name="pk_metrics"),
+    sqlite_with_rowid=False,
+)
+
+metric_positions = Table(  # how much of what an attempt has reported is in `metrics`
+    "metric_positions",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("position", BigInteger, nullable=False),  # bytes
+    Column("is_open", Integer, nullable=False),  # 1: there may be more
+    Column("dropped", BigInteger, nullable=False),  # values of more names than a run may have
+    PrimaryKeyConstraint("run_id", "attempt", name="pk_metric_positions"),
+    sqlite_with_rowid=False,
+)
+UNREAD = text("is_open = 1")
+Index(
+    "ix_metric_positions_open", metric_positions.c.run_id, metric_positions.c.attempt,
+    sqlite_where=UNREAD, postgresql_where=UNREAD,
+)  # fmt: skip
+
+summaries = Table(  # what runs say of themselves in the end, as JSON
+    "summaries",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), primary_key=True, autoincrement=False),
+    Column("body", Text, nullable=False),
+)
+
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("owner", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("identity", Text, nullable=False),  # by which it is known when it is handed in again
+    Column("document", Text, nullable=False),
+    Column("planned", Integer, nullable=False),  # trials that it will have when all are made
+    Column("made", Integer, nullable=False),  # trials
+    Column("places", Integer, nullable=False),  # runs, with those that are not made yet
+    Column("decided", Integer, nullable=False),  # the number of the newest decision
+    Column("hungry", Integer, nullable=False),  # 1: trials or runs of it are still to be made
+    Column("detail", Text),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),  # when it was last handed in
+    Column("cancelled_at", Double),
+)
+Index("ix_sweeps_identity", sweeps.c.owner, sweeps.c.project, sweeps.c.identity, sweeps.c.id)
+HUNGRY = text("hungry = 1")
+Index("ix_sweeps_hungry", sweeps.c.id, sqlite_where=HUNGRY, postgresql_where=HUNGRY)
+
+trials = Table(  # configurations of sweeps
+    "trials",
+    metadata,
+    Column("sweep_id", Id, ForeignKey("sweeps.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("params", Text, nullable=False),  # with those that all trials share
+    Column("value", Double),  # the mean over repetitions that have succeeded
+    Column("low", Double),
+    Column("high", Double),
+    Column("n", Integer, nullable=False),
+    Column("stopped", Integer, nullable=False),  # the decision to stop it; 0: there is none
+    PrimaryKeyConstraint("sweep_id", "number", name="pk_trials"),
+    sqlite_with_rowid=False,
+)
+Index("ix_trials_value", trials.c.sweep_id, trials.c.value)
+
+sweep_runs = Table(  # which run is which repetition of which trial
+    "sweep_runs",
+    metadata,
+    Column("sweep_id", Id, ForeignKey("sweeps.id"), nullable=False),
+    Column("position", Integer, nullable=False),  # counted from 1: the run's index
+    Column("trial", Integer, nullable=False),
+    Column("rep", Integer, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("run_id", Id),  # NULL: not made yet
+    PrimaryKeyConstraint("sweep_id", "position", name="pk_sweep_runs"),
+    sqlite_with_rowid=False,
+)
+Index("ix_sweep_runs_trial", sweep_runs.c.sweep_id, sweep_runs.c.trial, sweep_runs.c.rep, unique=True)
+Index("ix_sweep_runs_run", sweep_runs.c.run_id)
+UNMADE = text("run_id IS NULL")
+Index(
+    "ix_sweep_runs_unmade", sweep_runs.c.sweep_id, sweep_runs.c.position,
+    sqlite_where=UNMADE, postgresql_where=UNMADE,
+)  # fmt: skip
+
+decisions = Table(  # of sweeps, each with what it was decided by
+    "decisions",
+    metadata,
+    Column("sweep_id", Id, ForeignKey("sweeps.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("trial", Integer, nullable=False),
+    Column("run_id", Id),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("sweep_id", "number", name="pk_decisions"),
+    sqlite_with_rowid=False,
 )

@@ -102,11 +102,11 @@ class BlobContract:
     @pytest.mark.parametrize("name", ["", "incoming", "../etc/passwd", "sha256:../" + "a" * 61, "sha256:" + "A" * 64])
     def test_what_is_no_digest_becomes_no_path(self, servers: Servers, name: str) -> None:
         blobs = servers[0].blobs
-        for ask in (blobs.has, blobs.size, blobs.writer, blobs.commit_partial):
+        for ask in (blobs.has, blobs.size, blobs.writer, lambda name: blobs.commit_partial(name, 1)):
             with pytest.raises(errors.InvalidInput, match="is not a digest"):
                 ask(name)
         with pytest.raises(errors.InvalidInput, match="is not a digest"):
-            blobs.append_partial(name, 0, b"x")
+            blobs.append_partial(name, 1, 0, b"x")
 
     def test_many_at_once(self, servers: Servers) -> None:
         contents = {digest(data): data for data in (b"%d" % number for number in range(40))}
@@ -166,38 +166,55 @@ class BlobContract:
         name, held, turn = digest(data), 0, itertools.cycle(servers)
         while held < size:
             blobs = next(turn).blobs
-            assert blobs.append_partial(name, 0, b"") == held
-            held = blobs.append_partial(name, held, data[held : held + size // 4 + 1])
+            assert blobs.append_partial(name, size, 0, b"") == held
+            held = blobs.append_partial(name, size, held, data[held : held + size // 4 + 1])
         assert not servers[0].blobs.has(name)
-        servers[0].blobs.commit_partial(name)
+        servers[0].blobs.commit_partial(name, size)
         assert whole(servers[1].blobs, name) == data
-        assert servers[1].blobs.append_partial(name, 0, b"") == size
-        servers[1].blobs.commit_partial(name)
+        assert servers[1].blobs.append_partial(name, size, 0, b"") == size
+        servers[1].blobs.commit_partial(name, size)
 
     def test_pieces_of_an_upload_may_be_repeated_and_have_no_gaps(self, servers: Servers) -> None:
         blobs, data = servers[0].blobs, b"0123456789"
         name = digest(data)
-        assert blobs.append_partial(name, 5, data[5:]) == 0
-        assert blobs.append_partial(name, 0, data[:4]) == 4
-        assert blobs.append_partial(name, 0, data[:4]) == 4
-        assert blobs.append_partial(name, 2, data[2:]) == 10
-        blobs.commit_partial(name)
+        assert blobs.append_partial(name, 10, 5, data[5:]) == 0
+        assert blobs.append_partial(name, 10, 0, data[:4]) == 4
+        assert blobs.append_partial(name, 10, 0, data[:4]) == 4
+        assert blobs.append_partial(name, 10, 2, data[2:]) == 10
+        blobs.commit_partial(name, 10)
         assert whole(blobs, name) == data
 
     def test_an_upload_with_another_digest_is_dropped(self, servers: Servers) -> None:
         name = digest(b"promised")
-        servers[0].blobs.append_partial(name, 0, b"something else")
+        servers[0].blobs.append_partial(name, 8, 0, b"damaged!")
         with pytest.raises(errors.InvalidInput, match="have the digest"):
-            servers[1].blobs.commit_partial(name)
-        assert servers[0].blobs.append_partial(name, 0, b"") == 0
-        assert servers[0].blobs.append_partial(name, 0, b"promised") == 8
-        servers[1].blobs.commit_partial(name)
+            servers[1].blobs.commit_partial(name, 8)
+        assert servers[0].blobs.append_partial(name, 8, 0, b"") == 0
+        assert servers[0].blobs.append_partial(name, 8, 0, b"promised") == 8
+        servers[1].blobs.commit_partial(name, 8)
         assert servers[0].blobs.has(name)
 
+    @pytest.mark.parametrize("size", [0, 4, 9])
+    def test_who_says_another_size_disturbs_nobody(self, servers: Servers, size: int) -> None:
+        blobs, name = servers[0].blobs, digest(b"promised")
+        blobs.append_partial(name, 8, 0, b"prom")
+        assert servers[1].blobs.append_partial(name, size, 0, b"") == 0
+        with pytest.raises(errors.InvalidInput):
+            servers[1].blobs.commit_partial(name, size)
+        assert blobs.append_partial(name, 8, 4, b"ised") == 8
+        blobs.commit_partial(name, 8)
+        assert whole(blobs, name) == b"promised"
+
+    def test_more_than_was_announced_is_refused(self, servers: Servers) -> None:
+        blobs, name = servers[0].blobs, digest(b"promised")
+        with pytest.raises(errors.InvalidInput, match="is to have 8 bytes"):
+            blobs.append_partial(name, 8, 0, b"promised and more")
+        assert blobs.append_partial(name, 8, 0, b"") == 0
+
     def test_an_upload_that_was_not_begun(self, servers: Servers) -> None:
-        with pytest.raises(errors.InvalidInput, match="have the digest"):
-            servers[0].blobs.commit_partial(digest(b"data"))
-        servers[0].blobs.commit_partial(digest(b""))
+        with pytest.raises(errors.InvalidInput, match="is not complete: 0 of 4 bytes"):
+            servers[0].blobs.commit_partial(digest(b"data"), 4)
+        servers[0].blobs.commit_partial(digest(b""), 0)
         assert servers[0].blobs.has(digest(b""))
 
     def test_two_who_upload_the_same_at_once(self, servers: Servers) -> None:
@@ -207,8 +224,8 @@ class BlobContract:
         def upload(store: BlobStore) -> None:
             held = 0
             while held < len(data):
-                held = store.blobs.append_partial(name, held, data[held : held + 100_000])
-            store.blobs.commit_partial(name)
+                held = store.blobs.append_partial(name, len(data), held, data[held : held + 100_000])
+            store.blobs.commit_partial(name, len(data))
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(upload, servers))

@@ -24,6 +24,7 @@ import pytest
 from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
 from runyard.testing.cache_contract import WEIRD, CacheContract
 from runyard.testing.cache_store import digest
+from runyard.testing.checkpoint_contract import CheckpointContract
 from runyard.testing.leave_contract import LeaveContract
 
 DEEP = "/".join(["d"] * 1200)  # deeper than Python calls itself
@@ -47,7 +48,7 @@ def names(found: Listing) -> list[str]:
     return [output.path for output in found.files]
 
 
-class HostContract(CacheContract, LeaveContract):
+class HostContract(CacheContract, CheckpointContract, LeaveContract):
     @pytest.fixture
     def host(self) -> Host:
         raise NotImplementedError("a contract is for a host: override this fixture")
@@ -147,7 +148,7 @@ class HostContract(CacheContract, LeaveContract):
             assert 0 <= free <= total and total > 0
 
     def test_what_is_installed_appears_whole(self, host: Host, root: str) -> None:
-        wanted = {"__main__.py": b"print(1)", "other.py": b""}
+        wanted = {"__main__.py": b"print(1)", "other.py": b"", "inner/deep/more.py": b"2"}
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: host.install(f"{root}/program", wanted), range(4)))
         assert host.run(["ls", "-A", root], timeout=20).stdout == b"program\n"
@@ -156,11 +157,11 @@ class HostContract(CacheContract, LeaveContract):
         }
 
     def test_what_lost_a_file_is_made_whole(self, host: Host, root: str) -> None:
-        wanted = {"a": b"1", "b": b"22"}
+        wanted = {"a": b"1", "b": b"22", "inner/c": b"333"}
         host.install(f"{root}/program", wanted)
-        host.run(["rm", f"{root}/program/b"], timeout=20)
+        host.run(["rm", "-r", f"{root}/program/b", f"{root}/program/inner"], timeout=20)
         host.install(f"{root}/program", wanted)
-        assert host.fetch(f"{root}/program/b") == b"22"
+        assert [host.fetch(f"{root}/program/{name}") for name in wanted] == list(wanted.values())
 
     # --- scans --------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from runyard.model import template
+from runyard.model import command
 from runyard.model.nodes import Limits
 from runyard.model.resources import Resources
 from runyard.model.states import AttemptState, Reason, RunState
-from runyard.model.wire import AttemptKey, Claim, OutputWish, StopOrder, SyncRequest
+from runyard.model.wire import CHECKPOINTS, AttemptKey, Claim, OutputWish, Resume, StopOrder, SyncRequest
 from runyard.store import attempts, counters, places, queue, runs
 from runyard.store.places import Node
 from runyard.store.rows import AnyRow
-from runyard.yard import needs, permits, placement
+from runyard.yard import checkpoints, needs, permits, placement
 from runyard.yard.placement import Head
 from runyard.yard.settle import HALF_LIFE
 
@@ -47,13 +47,16 @@ def claim(
     heads = list(_heads(connection, site, node, limits, most + SPARE_HEADS))
     if not heads:
         return [], False
+    others = checkpoints.elsewhere(connection, now, agent, heads)
     chosen = placement.choose(
-        heads, _usage(connection, now), request.free, node.total, now=now, ahead=request.ahead, room=request.room
-    )
+        [head for head in heads if head.id not in others], _usage(connection, now), request.free, node.total, now=now,
+        ahead=request.ahead, room=request.room,
+    )  # fmt: skip
     rows = runs.get_many(connection, [head.id for head in chosen])
     specs = {row.id: json.loads(row.spec) for row in rows}
     granted = {row.id: permits.granted(site, agent, specs[row.id], row.failures, permit) for row in rows}
     avoid = _bad_nodes(connection, site.name, [(head.id, head.attempt + 1, head.resources) for head in chosen])
+    resume = checkpoints.resumes(connection, site.name, agent.name, {head.id: head.attempt + 1 for head in chosen})
 
     def alike(head: Head) -> tuple[Any, ...]:
         spec = specs[head.id]
@@ -62,7 +65,21 @@ def claim(
     claims: list[Claim] = []
     for _, group in groupby(chosen, key=alike):
         claims += _batch(connection, now, agent, list(group), specs, avoid, granted, prefix)
+    claims = [dataclasses.replace(claim, resume=resume.get(claim.key.run)) for claim in claims]
+    _tell_prospects(connection, now, claims, resume)
     return claims, len(heads) > len(chosen)
+
+
+def _tell_prospects(
+    connection: Connection, now: float, claims: Sequence[Claim], resume: Mapping[int, Resume]
+) -> None:  # fmt: skip
+    told = checkpoints.prospects(connection, resume)
+    events = [
+        {"run_id": claim.key.run, "attempt": claim.key.attempt, "at": now, "kind": "checkpoint", "message": told[run]}
+        for claim in claims
+        if (run := claim.key.run) in told
+    ]
+    runs.insert_events(connection, events)
 
 
 def _bad_nodes(
@@ -127,7 +144,7 @@ def _batch(
     return [
         Claim(
             key=AttemptKey(run=head.id, attempt=head.attempt + 1), batch=name, position=position, spec=specs[head.id],
-            argv=_argv(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()), permit=granted[head.id],
+            argv=command.argv_of(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()), permit=granted[head.id],
         )
         for position, head in enumerate(heads, 1)
     ]  # fmt: skip
@@ -144,22 +161,22 @@ def _start_runs(connection: Connection, now: float, agent: AnyRow, heads: Sequen
     )  # fmt: skip
 
 
-def _argv(spec: Mapping[str, Any]) -> list[str]:
-    return template.fill_command(spec["command"], spec.get("params", {}))
-
-
 def owned(connection: Connection, site: str, agent: str) -> list[Claim]:
     """What an agent had before it was restarted, in the words of the first time."""
     claims = [_claim_of(row) for row in attempts.alive(connection, site, agent)]
     avoid = _bad_nodes(connection, site, [(claim.key.run, claim.key.attempt, claim.resources) for claim in claims])
-    return [dataclasses.replace(claim, avoid=avoid.get(claim.key.run, ())) for claim in claims]
+    resume = checkpoints.resumes(connection, site, agent, {claim.key.run: claim.key.attempt for claim in claims})
+    return [
+        dataclasses.replace(claim, avoid=avoid.get(claim.key.run, ()), resume=resume.get(claim.key.run))
+        for claim in claims
+    ]
 
 
 def _claim_of(row: AnyRow) -> Claim:
     spec = json.loads(row.spec)
     return Claim(
         key=AttemptKey(run=row.run_id, attempt=row.number), batch=row.batch, position=row.position, spec=spec,
-        argv=_argv(spec), resources=Resources(**spec.get("resources", {})), state=AttemptState(row.state),
+        argv=command.argv_of(spec), resources=Resources(**spec.get("resources", {})), state=AttemptState(row.state),
         permit=row.permit,
     )  # fmt: skip
 
@@ -168,6 +185,17 @@ def wishes(connection: Connection, site: str, agent: str) -> tuple[list[StopOrde
     """What people want of the attempts that an agent has."""
     rows = [(AttemptKey(run=row.run_id, attempt=row.number), row) for row in attempts.wished(connection, site, agent)]
     return (
-        [StopOrder(key=key, reason="user") for key, row in rows if row.cancel_at is not None],
-        [OutputWish(key=key, number=row.asked) for key, row in rows if row.asked > row.brought],
+        [StopOrder(key=key, reason=_why(row)) for key, row in rows if row.cancel_at is not None],
+        [
+            *(OutputWish(key=key, number=row.asked) for key, row in rows if row.asked > row.brought),
+            *(
+                OutputWish(key=key, number=row.asked_checkpoint, what=CHECKPOINTS)
+                for key, row in rows
+                if row.asked_checkpoint > row.brought_checkpoint
+            ),
+        ],
     )
+
+
+def _why(row: AnyRow) -> Reason:
+    return Reason.USER if row.stop_detail is None else Reason.EARLY_STOP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 from sqlalchemy import Connection
@@ -13,24 +13,30 @@ from runyard import errors
 from runyard.blobs import AttemptFiles
 from runyard.broker.hints import Hints
 from runyard.model import spec
+from runyard.model.metrics import FILE as METRICS_FILE
 from runyard.model.roles import Caller, Role
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey, Claim, Hello, Report, SyncRequest, SyncResponse
 from runyard.store import Store, attempts, places, queue
 from runyard.store.rows import AnyRow
-from runyard.yard import claim, reaper, settle, sites
+from runyard.yard import checkpoints, claim, reaper, settle, sites
+from runyard.yard.metrics import Metrics
 from runyard.yard.settle import Verdict
 
 Held = Callable[[AttemptKey, str], int]  # bytes that the yard has of a file
 
 
 class Dispatcher:
-    def __init__(self, store: Store, files: AttemptFiles, hints: Hints, permit: float) -> None:
-        """`permit`: seconds for which runs may live after their agent was last heard of; see `permits`."""
-        self._permit = permit
+    def __init__(
+        self, store: Store, files: AttemptFiles, metrics: Metrics, hints: Hints, permit: float, kept_s: float
+    ) -> None:
+        """`permit`: seconds for which runs may live after their agent was last heard of; see `permits`. `kept_s`: how
+        long checkpoints stay at a site after the end of a run that did not succeed."""
+        self._permit, self._kept_s = permit, kept_s
         self._store = store
         self._files = files
+        self._metrics = metrics
         self._hints = hints
         self.prefix = "ry"  # of batch names: unique to this yard and this start of it
 
@@ -80,7 +86,22 @@ class Dispatcher:
         moved.extend(run_id for verdict in verdicts.values() for run_id in verdict.moved)
         moved.extend(item.key.run for item in claims)
         settled = [key for key, verdict in verdicts.items() if verdict.settled]
-        return SyncResponse(claims=claims, stops=stops, settled=settled, wanted=wanted, more=more)
+        given_up = [key for key, verdict in verdicts.items() if verdict.given_up]
+        return SyncResponse(
+            claims=claims, stops=stops, settled=settled, given_up=given_up, wanted=wanted, more=more
+        )  # fmt: skip
+
+    def expire(
+        self, caller: Caller, site: str, agent: str, incarnation: int, run_ids: Sequence[int]
+    ) -> Future[dict[int, int]]:
+        """Runs whose checkpoints may be removed at the agent's place, with their newest attempts."""
+        _allow(caller, site)
+
+        def work(connection: Connection) -> dict[int, int]:
+            _fenced(connection, site, agent, incarnation)
+            return checkpoints.expired(connection, self._store.now() - self._kept_s, site, agent, run_ids)
+
+        return self._store.write(work)
 
     def _ring(self, moved: list[int]) -> None:
         for run_id in moved:
@@ -105,7 +126,12 @@ class Dispatcher:
             row = attempts.get(connection, key.run, key.attempt)
         if row is None or (row.site, row.agent) != (site, agent) or row.state == AttemptState.ENDED:
             raise errors.Stale(f"attempt {key} does not belong to agent {agent} of site {site} any more")
+        has_metrics = file == METRICS_FILE and bool(data)
+        if has_metrics and offset == 0:
+            self._metrics.expect(key)
         held = self._files.append(key, file, offset, data)
+        if has_metrics:
+            self._metrics.arrived(key)
         self._hints.ring(f"log:{key.run}")
         return held
 

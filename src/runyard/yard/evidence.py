@@ -9,7 +9,8 @@
 | record: returned by its agent, never begun | failed: node_lost, and not its own  |
 |                                            |   fault; cancelled where that was   |
 |                                            |   asked                             |
-| record: stopped, on the yard's wish        | cancelled: user                     |
+| record: stopped, on the yard's wish        | cancelled: user, or early_stop where|
+|                                            |   the wish was a sweep's            |
 | record: stopped, by somebody else          | cancelled: external                 |
 | record: stopped, given up by its scheduler | failed: lost                        |
 | the scheduler: preempted, node_lost,       | failed: that                        |
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runyard.model import units
@@ -41,7 +42,17 @@ class Ending:
     signal: int | None = None
 
 
-def judge(record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: bool) -> Ending:
+def judge(
+    record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: bool, stop_detail: str | None = None
+) -> Ending:
+    """`stop_detail`: why a sweep wished it to end, where the wish was a sweep's."""
+    ending = _judge(record, gone, cancel_wished)
+    if stop_detail is None or ending.reason != Reason.USER:
+        return ending
+    return replace(ending, reason=Reason.EARLY_STOP, detail=f"{stop_detail}; {ending.detail}".removesuffix("; "))
+
+
+def _judge(record: Mapping[str, Any] | None, gone: str | None, cancel_wished: bool) -> Ending:
     if record is None:
         return _without_record(gone or "it left no record", cancel_wished)
     if record["ending"] == RETURNED and cancel_wished:
@@ -51,7 +62,9 @@ def judge(record: Mapping[str, Any] | None, gone: str | None, *, cancel_wished: 
     state, reason, detail = _BY_ENDING[record["ending"]](record)
     if not record.get("tree_gone", True):
         detail += "; some of its processes could not be ended"
-    if record.get("disk_full"):
+    if record.get("full_directory") and state is not RunState.SUCCEEDED:
+        detail += f"; no space is left in {record['full_directory']}"
+    elif record.get("disk_full"):
         detail += "; the disk was full while it ran"
     return Ending(state=state, reason=reason, detail=detail.removeprefix("; "), exit_code=shown, signal=number)
 

@@ -38,7 +38,7 @@ PATIENCE_S = 30.0  # for a server that does not answer at all
 
 EVENTS = "events"  # the message that something happened to runs
 RING, SEE, SEEN, UNSEEN = "ring", "see", "seen", "unseen"
-WORK = frozenset({"submitted", "retried", "continued", "cancel"})  # kinds of events that sites want to hear of
+WORK = frozenset({"submitted", "retried", "continued", "begun_again", "cancel"})  # kinds of events that sites want to hear of
 MOST_EVENTS = 1000  # more at once are not told one by one
 
 Part = Callable[[threading.Event], None]
@@ -198,14 +198,19 @@ class Shared:
 
     def _come_back(self, stop: threading.Event) -> None:
         """Others may have come meanwhile who do not share our files: then we are the one who goes."""
+        told = ""
         while not stop.is_set():
             try:
                 self.join()
-            except errors.YardUnreachable:
-                stop.wait(RETRY_S)
             except errors.ConfigError as error:
                 log.error("this server ends: %s", error, extra={"action": "refused"})
                 stop.set()
+            except (errors.RunyardError, OSError) as error:  # PostgreSQL is away still, or the disk of the blobs
+                if str(error) != told:
+                    log.warning("this server cannot join the others: %s", error, extra={"action": "not_joined"})
+                told = str(error)
+                self._session.close()  # one that does not listen must not keep others waiting for its answer
+                stop.wait(RETRY_S)
             else:
                 self._hints.ring_all_here("")  # whatever was said meanwhile
                 return

@@ -44,10 +44,10 @@ class Fate(enum.Enum):
 
 def granted(site: AnyRow, agent: AnyRow, wanted: Mapping[str, Any], failures: int, seconds: float) -> float | None:
     """The permit of a new attempt, in seconds; None: it has none. `seconds` is the yard's setting."""
-    if not seconds or "retry" not in wanted or not _may_be_cut_off(site):
+    if not seconds or not _may_be_cut_off(site):
         return None
-    rule = spec.Retry.parse(wanted["retry"])
-    wants_another = failures < rule.max and Reason.LOST in rule.on
+    rule = spec.Retry.parse(wanted.get("retry", {"max": 0}))
+    wants_another = "checkpoint" in wanted or (failures < rule.max and Reason.LOST in rule.on)
     return max(seconds, LEASES * agent.lease) if wants_another else None
 
 

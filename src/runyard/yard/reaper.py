@@ -73,7 +73,10 @@ def _review(connection: Connection, now: float, agent: AnyRow, row: AnyRow, dead
     silence = units.show_duration(now - agent.seen_at)
     told = f"agent {agent.name} of site {agent.site} has been silent for {silence}"
     if fate is Fate.GONE:
-        ending = evidence.judge(None, f"{told}; its permit has run out", cancel_wished=run.cancel_at is not None)
+        ending = evidence.judge(
+            None, f"{told}; its permit has run out", cancel_wished=run.cancel_at is not None,
+            stop_detail=run.stop_detail,
+        )  # fmt: skip
         return settle.end_attempt(connection, now, run, row, ending)
     ending = Ending(state=RunState.FAILED, reason=Reason.LOST, detail=told)
     return settle.end_attempt(connection, now, run, row, ending, proven=False)

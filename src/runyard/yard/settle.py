@@ -17,11 +17,13 @@ from runyard.model.wire import AttemptKey, Report, StopOrder
 from runyard.store import attempts, gates, runs
 from runyard.store.gates import Kind
 from runyard.store.rows import AnyRow
-from runyard.yard import dependencies, evidence
+from runyard.yard import checkpoints, dependencies, evidence
 from runyard.yard.evidence import Ending
 from runyard.yard.placement import GPU_WEIGHT
 
 HALF_LIFE = 86400.0  # seconds in which past use counts half
+INTERRUPTIONS = (Reason.TIMEOUT, Reason.PREEMPTED, Reason.NODE_LOST, Reason.LOST)  # a run that saves goes on after them
+MOST_FRUITLESS = 3  # of these, with nothing saved since the last
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +31,7 @@ class Verdict:
     """What became of a report."""
 
     settled: bool = False  # the ending is committed: the agent may forget the attempt
+    given_up: bool = False  # and it is not one that the agent had reported
     stop: StopOrder | None = None
     moved: tuple[int, ...] = ()  # runs whose state changed
     lane: str = ""  # who is charged for what it used
@@ -59,14 +62,19 @@ def decide(connection: Connection, now: float, site: str, agent: str, case: Case
     report, row = case.report, case.row
     if row is None or (row.site, row.agent) != (site, agent) or row.state == AttemptState.ENDED:
         if report.state == AttemptState.ENDED:
-            return Verdict(settled=True)
+            reported = row is not None and (row.site, row.agent) == (site, agent) and row.record is not None
+            return Verdict(settled=True, given_up=not reported)
         return Verdict(stop=StopOrder(key=report.key, reason="superseded"))
     if report.state == AttemptState.ENDED:
         return _end(connection, now, row, case)
-    return _progress(connection, now, row, report)
+    return _progress(connection, now, row, case)
 
 
-def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -> Verdict:
+def _progress(connection: Connection, now: float, row: AnyRow, case: Case) -> Verdict:
+    report = case.report
+    if report.checkpoint is not None or report.saved is not None:
+        _note_checkpoint(connection, now, row, case)
+        return Verdict(moved=(row.run_id,))
     if report.brought is not None:
         attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
         attempts.change(connection, row.run_id, row.number, brought=report.brought)
@@ -93,10 +101,20 @@ def _progress(connection: Connection, now: float, row: AnyRow, report: Report) -
     return Verdict(moved=(row.run_id,))
 
 
+def _note_checkpoint(connection: Connection, now: float, row: AnyRow, case: Case) -> None:
+    report = case.report
+    if report.checkpoint is not None and case.run is not None:
+        checkpoints.note(connection, now, case.run, row, report.checkpoint)
+    if report.saved is not None:
+        attempts.change(connection, row.run_id, row.number, brought_checkpoint=report.saved)
+
+
 def _end(connection: Connection, now: float, row: AnyRow, case: Case) -> Verdict:
     report, run = case.report, case.run
     assert run is not None, "an attempt has a run"
-    ending = evidence.judge(report.record, report.gone, cancel_wished=run.cancel_at is not None)
+    ending = evidence.judge(
+        report.record, report.gone, cancel_wished=run.cancel_at is not None, stop_detail=run.stop_detail
+    )
     missing = _missing_bytes(report.record, case.held)
     if missing:
         ending = Ending(
@@ -107,6 +125,7 @@ def _end(connection: Connection, now: float, row: AnyRow, case: Case) -> Verdict
         add_event(connection, now, row.run_id, row.number, "note", report.detail)
     if report.outputs or row.brought:
         attempts.replace_outputs(connection, row.run_id, row.number, report.outputs)
+    _note_checkpoint(connection, now, row, case)
     moved = end_attempt(connection, now, run, row, ending, report)
     return Verdict(settled=True, moved=tuple(moved), lane=run.lane, used=_used(now, run, row, report))
 
@@ -149,7 +168,7 @@ def end_attempt(
         record=record, native_id=native_id, started_at=started_at, ended_at=now,
     )  # fmt: skip
     facts = {"node": node, "granted": granted, "record": record, "started_at": started_at}
-    next_step = _next_step(run, row, ending, report) if proven else None
+    next_step = _next_step(run, row, ending, _has_saved(connection, row, report), report) if proven else None
     if next_step is not None:
         return [_queue_again(connection, now, run, row.number, ending, next_step, facts)]
     return finish_run(connection, now, run, ending, row.number, facts)
@@ -159,27 +178,38 @@ class _Step(enum.StrEnum):
     """Why a run goes back to the queue."""
 
     RETRIED = "retried"  # its retry rule says so, and has one try less
-    CONTINUED = "continued"  # it reached its time limit and had saved something
+    CONTINUED = "continued"  # it came to no end of its own, and had saved something
+    BEGUN_AGAIN = "begun_again"  # the same, and it had saved nothing: that may not happen too often
     RETURNED = "returned"  # it never began, because its node did not answer
 
 
 _WHY = {
     _Step.RETRIED: "tried again by its retry rule",
     _Step.CONTINUED: "goes on from what it saved",
+    _Step.BEGUN_AGAIN: "it had saved nothing new, and is tried again",
     _Step.RETURNED: "it never began, and waits for another node",
 }
 
 
-def _next_step(run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) -> _Step | None:
+def _has_saved(connection: Connection, row: AnyRow, report: Report | None) -> bool:
+    if report and report.record and report.record.get("checkpoint_changed"):
+        return True
+    newest = checkpoints.newest_of(connection, row.run_id)
+    return newest is not None and newest.attempt == row.number
+
+
+def _next_step(run: AnyRow, row: AnyRow, ending: Ending, saved: bool, report: Report | None) -> _Step | None:
     if ending.state != RunState.FAILED or run.cancel_at is not None:
         return None
     if report and report.record and report.record["ending"] == evidence.RETURNED:
         return _Step.RETURNED
     spec = json.loads(run.spec)
     rule = Retry.parse(spec.get("retry", {"max": 0}))
-    saved = bool(report and report.record and report.record.get("checkpoint_changed"))
-    if ending.reason == Reason.TIMEOUT and saved and row.number < spec.get("checkpoint", {}).get("max_attempts", 0):
-        return _Step.CONTINUED
+    if row.number < spec.get("checkpoint", {}).get("max_attempts", 0) and ending.reason in INTERRUPTIONS:
+        if saved:
+            return _Step.CONTINUED
+        if ending.reason != Reason.TIMEOUT and run.failures < max(rule.max, MOST_FRUITLESS):
+            return _Step.BEGUN_AGAIN
     return _Step.RETRIED if run.failures < rule.max and ending.reason in rule.on else None
 
 
@@ -194,7 +224,7 @@ def _queue_again(
         reason=None,
         exit_code=None,
         queued_at=now,
-        failures=run.failures + (step is _Step.RETRIED),
+        failures=run.failures + (step in (_Step.RETRIED, _Step.BEGUN_AGAIN)),
         detail=f"attempt {attempt} ended: {ending.reason}; waits for another",
         **facts,
     )

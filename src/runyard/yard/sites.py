@@ -12,7 +12,7 @@ from runyard import errors
 from runyard.model import spec
 from runyard.model.site import AGENT, SiteSpec
 from runyard.model.states import RunState
-from runyard.store import attempts, places, runs
+from runyard.store import attempts, places, runs, sweeps
 from runyard.store.rows import AnyRow
 from runyard.yard import nodes_view, views
 from runyard.yard.nodes_view import MOST_RUNS
@@ -108,4 +108,5 @@ def full_view(connection: Connection, row: AnyRow, now: float, lease: float) -> 
     shown = view(connection, row, now, lease)
     active = runs.list_page(connection, site=row.name, states=(RunState.STARTING, RunState.RUNNING), limit=MOST_RUNS)
     nodes = nodes_view.look(connection, row, shown["agents"], description(row).nodes())
-    return {**shown, "nodes": nodes, "runs": [views.run_view(run, []) for run in active]}
+    members = sweeps.places_of(connection, [run.id for run in active])
+    return {**shown, "nodes": nodes, "runs": [views.run_view(run, [], members.get(run.id)) for run in active]}

@@ -40,8 +40,10 @@ class Source:
         known = self.digests.get(spec.idempotency_key or "")
         return known or hashlib.sha256(json.dumps(_asked(spec), sort_keys=True).encode()).hexdigest()
 
-    def describe(self) -> str:
-        return f"submitted by {self.owner}" + (f" as recipe {self.recipe}" if self.recipe else "")
+    def describe(self, spec: RunSpec) -> str:
+        recipe = f" as recipe {self.recipe}" if self.recipe else ""
+        again = f", again from run {spec.origin['run']}" if "run" in spec.origin else ""
+        return f"submitted by {self.owner}{recipe}{again}"
 
 
 def _asked(spec: RunSpec) -> dict[str, Any]:
@@ -220,7 +222,7 @@ class _Rows:
         self._runs += rows
         self._gates += plan.gates()
         self._tags += [{"run_id": run_id, "tag": tag} for run_id, spec in fresh for tag in spec.tags]
-        self._events += [_event(self._now, source, row) for row in rows]
+        self._events += [_event(self._now, source, spec, row) for (_, spec), row in zip(fresh, rows, strict=True)]
 
     def insert(self, connection: Connection) -> None:
         runs.insert_runs(connection, self._runs)
@@ -229,8 +231,8 @@ class _Rows:
         runs.insert_events(connection, self._events)
 
 
-def _event(now: float, source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
-    message = row["detail"] if row["state"] == RunState.FAILED else source.describe()
+def _event(now: float, source: Source, spec: RunSpec, row: Mapping[str, Any]) -> dict[str, Any]:
+    message = row["detail"] if row["state"] == RunState.FAILED else source.describe(spec)
     kind = "failed" if row["state"] == RunState.FAILED else "submitted"
     return {"run_id": row["id"], "attempt": 0, "at": now, "kind": kind, "message": message}
 

@@ -22,6 +22,7 @@ class RunFilter:
     tag: str | None = None
     name: str | None = None
     recipe: str | None = None
+    sweep: int | None = None
     ids: tuple[int, ...] = ()
     before: int | None = None
     limit: int = 50
@@ -33,7 +34,8 @@ def iso(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
+def run_view(row: AnyRow, tags: list[str], place: AnyRow | None = None) -> dict[str, Any]:
+    """`place`: of a run of a sweep, see store.sweeps."""
     spec = json.loads(row.spec)
     record = json.loads(row.record) if row.record else {}
     return {
@@ -46,14 +48,20 @@ def run_view(row: AnyRow, tags: list[str]) -> dict[str, Any]:
         "detail": row.detail,
         "exit_code": row.exit_code,
         "params": spec.get("params", {}),
+        "params_as": spec.get("params_as"),
         "site": row.site or row.wanted_site or None,
         "node": row.node,
         "attempt": row.attempt,
         "priority": row.priority,
         "tags": tags,
         "command": spec["command"],
+        "index": spec.get("index"),
         "array": spec.get("array"),
+        "dialect": spec.get("dialect"),
         "recipe": row.recipe,
+        "seed": spec.get("seed"),
+        "sweep": {"id": place.sweep_id, "trial": place.trial, "rep": place.rep} if place is not None else None,
+        "rerun_of": spec.get("origin", {}).get("run"),
         "resources": json.loads(row.resources),
         "granted": json.loads(row.granted) if row.granted else None,
         "created_at": iso(row.created_at),

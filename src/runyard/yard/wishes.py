@@ -11,10 +11,15 @@ from runyard.model.roles import Caller
 from runyard.model.states import FINAL, Reason, RunState
 from runyard.store import attempts, gates, runs
 from runyard.store.rows import AnyRow
-from runyard.yard import dependencies, settle
+from runyard.yard import checkpoints, dependencies, settle
 from runyard.yard.evidence import Ending
 
 Outcome = dict[int, AnyRow | errors.RunyardError]
+
+_ASKED = {
+    checkpoints.RESUME: "asked to go on from what it saved",
+    checkpoints.AFRESH: "asked to try it again from the beginning",
+}
 
 
 def each(
@@ -63,6 +68,19 @@ def cancel(connection: Connection, now: float, caller: Caller, run: AnyRow) -> N
         settle.add_event(connection, now, run.id, run.attempt, "cancel", f"{caller.name} asked to cancel it")
 
 
+def stop_early(connection: Connection, now: float, run: AnyRow, sweep: str, detail: str) -> list[int]:
+    """As `cancel`, by a sweep: others were better by then. Nothing happens to a run that has ended, or that somebody
+    has cancelled. Returns the runs that moved."""
+    if RunState(run.state) in FINAL or run.cancel_at is not None:
+        return []
+    runs.change(connection, run.id, cancel_by=sweep, cancel_at=now, stop_detail=detail)
+    if run.state == RunState.QUEUED:
+        ending = Ending(state=RunState.CANCELLED, reason=Reason.EARLY_STOP, detail=f"{detail}; before it started")
+        return settle.finish_run(connection, now, run, ending, run.attempt)
+    settle.add_event(connection, now, run.id, run.attempt, "cancel", detail)
+    return [run.id]
+
+
 def ask_outputs(connection: Connection, run: AnyRow) -> int:
     """The number of the wish to see what the run has left so far; 0 when nobody has it now."""
     if RunState(run.state) not in (RunState.STARTING, RunState.RUNNING):
@@ -73,10 +91,12 @@ def ask_outputs(connection: Connection, run: AnyRow) -> int:
     return int(row.asked) + 1
 
 
-def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> None:
-    """Back to the queue: the same run, another attempt."""
+def retry(connection: Connection, now: float, caller: Caller, run: AnyRow, how: str = checkpoints.RETRY) -> None:
+    """Back to the queue: the same run, another attempt. `how`: whether it goes on from what it saved."""
     if RunState(run.state) not in FINAL:
         raise errors.Conflict(f"run {run.id} is {run.state}", f"cancel it first with `runyard cancel {run.id}`")
+    if how == checkpoints.RESUME:
+        checkpoints.demand(connection, run)
     obstacles = gates.obstacles(connection, run.id)
     bad = dependencies.hopeless(obstacles)
     if bad is not None:
@@ -88,7 +108,10 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow) -> No
     runs.change(
         connection, run.id, state=RunState.QUEUED, reason=None, detail=dependencies.waits_for_all(ahead),
         exit_code=None, blocked=len(shut), failures=0, queued_at=now, started_at=None, ended_at=None, cancel_by=None,
-        cancel_at=None, record=None, granted=None, node=None,
+        cancel_at=None, stop_detail=None, record=None, granted=None, node=None,
     )  # fmt: skip
     dependencies.wait_again(connection, run.id)
-    settle.add_event(connection, now, run.id, run.attempt, "retried", f"{caller.name} asked to try it again")
+    if how == checkpoints.AFRESH:
+        checkpoints.set_aside(connection, run)
+    asked = _ASKED.get(how, "asked to try it again")
+    settle.add_event(connection, now, run.id, run.attempt, "retried", f"{caller.name} {asked}")

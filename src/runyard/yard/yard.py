@@ -5,6 +5,7 @@ What changes something returns a future that resolves after the commit; what rea
 
 from __future__ import annotations
 
+import functools
 import getpass
 import json
 import os
@@ -27,9 +28,11 @@ from runyard.model.states import FINAL, RunState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings, read_secret
 from runyard.store import Series, Store, attempts, counters, gates, open_store, places, queue, runs
+from runyard.store import sweeps as sweep_rows
 from runyard.store.rows import AnyRow
 from runyard.yard import (
     access,
+    checkpoints,
     demand,
     dispatch,
     fleet,
@@ -43,10 +46,12 @@ from runyard.yard import (
     workload,
 )
 from runyard.yard.brought import Brought
+from runyard.yard.checkpoints import Checkpoints
 from runyard.yard.feed import Feed
 from runyard.yard.fleet import Fleet, Single
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
+from runyard.yard.metrics import Metrics
 from runyard.yard.outbox import Outbox
 from runyard.yard.permits import Vigil
 from runyard.yard.places import Places
@@ -54,7 +59,9 @@ from runyard.yard.preparations import Preparations
 from runyard.yard.reaper import Deadlines
 from runyard.yard.recipes import Params, Recipes, Requested
 from runyard.yard.requests import Requests
+from runyard.yard.rerun import Reruns
 from runyard.yard.submit import Handed, Source, Submitted
+from runyard.yard.sweeps import Sweeps
 from runyard.yard.views import RunFilter
 
 TOKENS_CHANGED = "tokens"
@@ -81,11 +88,17 @@ class Yard:
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
         self._access = access.Access(store)
         self.hints.listen(TOKENS_CHANGED, self._access.forget)
-        self._dispatcher = dispatch.Dispatcher(store, self.files, self.hints, settings.permit)
+        self.metrics = Metrics(store, self.files)
+        self.sweeps = Sweeps(store, self.hints, self.blobs, self.metrics)
+        self.checkpoints = Checkpoints(store, self.hints)
+        self._dispatcher = dispatch.Dispatcher(
+            store, self.files, self.metrics, self.hints, settings.permit, settings.checkpoint_days * 86400.0
+        )
         self._submissions: Series[Handed, list[Submitted]] = Series(
             work=lambda connection, handed: submit.submit_all(connection, store.now(), handed),
             then=lambda _: self.hints.ring_all("site:"),
         )
+        self.reruns = Reruns(store, self.blobs, lambda handed: store.write_in(self._submissions, handed))
         self._counts: dict[str, int] = {}
         self._counted_until = 0.0
         self._vigil: Vigil | None = None  # of a process that is there to listen
@@ -158,24 +171,28 @@ class Yard:
         with self.store.read() as connection:
             rows = runs.list_page(
                 connection, states=wanted.states, projects=wanted.projects, owner=wanted.owner, site=wanted.site,
-                tag=wanted.tag, name=wanted.name, recipe=wanted.recipe, ids=wanted.ids, before=wanted.before,
-                limit=wanted.limit,
+                tag=wanted.tag, name=wanted.name, recipe=wanted.recipe, sweep=wanted.sweep, ids=wanted.ids,
+                before=wanted.before, limit=wanted.limit,
             )  # fmt: skip
             tags = runs.tags_of(connection, [row.id for row in rows])
-        return [views.run_view(row, tags.get(row.id, [])) for row in rows]
+            places = sweep_rows.places_of(connection, [row.id for row in rows])
+        return [views.run_view(row, tags.get(row.id, []), places.get(row.id)) for row in rows]
 
     def get_run(self, run_id: int) -> dict[str, Any]:
         with self.store.read() as connection:
             row = _run(connection, run_id)
             tags = runs.tags_of(connection, [run_id])
+            place = sweep_rows.place_of(connection, run_id)
             tries = attempts.of_run(connection, run_id)
             after = gates.parents_of(connection, run_id)
+            saved = checkpoints.newest_of(connection, run_id)
             obstacle = obstacles.of(connection, row, self.store.now(), self.settings.lease)
         return {
-            **views.run_view(row, tags.get(run_id, [])),
+            **views.run_view(row, tags.get(run_id, []), place),
             "detail": row.detail or obstacle,
             "spec": views.spec_view(row),
             "after": after,
+            "checkpoint": checkpoints.view(saved) if saved is not None else None,
             "attempts": [views.attempt_view(a, self._held(run_id, a.number, "log")) for a in tries],
         }
 
@@ -198,16 +215,19 @@ class Yard:
     def cancel(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
         return self._wish(caller, ids, wishes.cancel)
 
-    def retry(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
-        return self._wish(caller, ids, wishes.retry)
+    def retry(self, caller: Caller, ids: Sequence[int], how: str = "") -> Future[Outcomes]:
+        """`how`: see `checkpoints.RETRY`."""
+        return self._wish(caller, ids, functools.partial(wishes.retry, how=how))
 
     def _wish(self, caller: Caller, ids: Sequence[int], wish: Wish) -> Future[Outcomes]:
         def work(connection: Connection) -> Outcomes:
             now = self.store.now()
             found = wishes.each(connection, caller, ids, lambda c, run: wish(c, now, caller, run))
-            tags = runs.tags_of(connection, list(found))
+            tags, places = runs.tags_of(connection, list(found)), sweep_rows.places_of(connection, list(found))
             return {
-                run_id: row if isinstance(row, errors.RunyardError) else views.run_view(row, tags.get(run_id, []))
+                run_id: row
+                if isinstance(row, errors.RunyardError)
+                else views.run_view(row, tags.get(run_id, []), places.get(run_id))
                 for run_id, row in found.items()
             }
 
@@ -276,6 +296,11 @@ class Yard:
 
     def sync(self, caller: Caller, request: SyncRequest) -> Future[SyncResponse]:
         return self._dispatcher.sync(caller, request)
+
+    def expire_checkpoints(
+        self, caller: Caller, site: str, agent: str, incarnation: int, run_ids: Sequence[int]
+    ) -> Future[dict[int, int]]:
+        return self._dispatcher.expire(caller, site, agent, incarnation, run_ids)
 
     def append(
         self,

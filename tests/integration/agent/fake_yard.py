@@ -12,7 +12,17 @@ from runyard.model.resources import Capacity, Resources
 from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
 from runyard.model.tree import Tree, TreeFile
-from runyard.model.wire import AttemptKey, Claim, Hello, Report, StopOrder, SyncRequest, SyncResponse
+from runyard.model.wire import (
+    AttemptKey,
+    Claim,
+    Hello,
+    OutputWish,
+    Report,
+    Resume,
+    StopOrder,
+    SyncRequest,
+    SyncResponse,
+)
 
 PIECE = 1 << 20  # bytes that come at once
 
@@ -33,6 +43,8 @@ class FakeYard:
         self.fetched: list[str] = []  # blobs, in the order in which they were sent
         self.ended: dict[AttemptKey, Report] = {}
         self.stops: dict[AttemptKey, str] = {}
+        self.wanted: list[OutputWish] = []
+        self.expired: dict[int, int] = {}  # runs whose checkpoints nobody needs, with their newest attempts
         self.reports: list[Report] = []
         self.requests: list[SyncRequest] = []
         self.reachable = True
@@ -43,13 +55,16 @@ class FakeYard:
     # --- what a test does ---------------------------------------------------------------------------------------
 
     def submit(
-        self, command: list[str] | str, *, key: AttemptKey | None = None, batch: str = "", **fields: Any
-    ) -> AttemptKey:
+        self, command: list[str] | str, *, key: AttemptKey | None = None, batch: str = "",
+        resume: Resume | None = None, **fields: Any,
+    ) -> AttemptKey:  # fmt: skip
+        """`resume`: what a later attempt goes on from; it is told that it was here before."""
         spec = RunSpec.parse({"command": command, **fields})
         self._made += 1
+        which = key or AttemptKey(run=self._made, attempt=1)
         made = Claim(
-            key=key or AttemptKey(run=self._made, attempt=1), batch=batch or f"batch-{self._made}", position=1,
-            spec=spec.to_json(), argv=spec.argv(), resources=spec.resources,
+            key=which, batch=batch or f"batch-{self._made}", position=1, spec=spec.to_json(), argv=spec.argv(),
+            resources=spec.resources, resume=resume or (Resume(held=True) if which.attempt > 1 else None),
         )  # fmt: skip
         self.queue.append(made)
         return made.key
@@ -85,20 +100,22 @@ class FakeYard:
         self._reach()
         self._fence(request.incarnation)
         self.requests.append(request)
-        settled, stops = [], []
+        settled, given_up, stops = [], [], []
         for report in request.reports:
             self.reports.append(report)
             if report.state is AttemptState.ENDED and self.settles:
                 settled.append(report.key)
                 self._settle(report)
+                given_up += [report.key] if report.key not in self.ended else []
             elif report.key not in self.owned:
                 stops.append(StopOrder(key=report.key, reason="superseded"))
             elif report.state is AttemptState.RUNNING:
                 self._advance(report.key)
         stops += [StopOrder(key=which, reason=reason) for which, reason in self.stops.items()]
         response = SyncResponse(
-            claims=self._claim(request.free, request.ahead), stops=stops, settled=settled, more=bool(self.queue)
-        )
+            claims=self._claim(request.free, request.ahead), stops=stops, settled=settled, given_up=given_up,
+            wanted=self.wanted, more=bool(self.queue),
+        )  # fmt: skip
         if self.loses_answer and getattr(response, self.loses_answer):
             self.loses_answer = ""
             raise errors.YardUnreachable("the answer was lost")
@@ -140,6 +157,11 @@ class FakeYard:
             raise errors.NotFound(f"there is no blob {lost[0]}")
         for digest in digests:
             yield digest, b"".join(self.get_blob(digest))
+
+    def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
+        self._reach()
+        self._fence(incarnation)
+        return {run: self.expired[run] for run in runs if run in self.expired}
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
         self.ring = callback

@@ -315,9 +315,17 @@ def test_a_cache_keeps_to_its_limit_and_holds_what_is_needed(crew: Crew) -> None
         assert crew.yard.log(key).strip() == str(150 << 10)
     agent._upkeep._due_at = 0.0
     crew.drive(agent, lambda: _cached(crew) <= 300 << 10, "only so much is left")
+    crew.drive(agent, lambda: _told(crew) == (_cached(crew), 300 << 10), "the yard knows")
     (crew.directory(living) / "work" / "go-on").touch()
     crew.drive(agent, lambda: living in crew.yard.ended, "the end")
     assert crew.yard.log(living).strip() == str(200 << 10)
+
+
+def _told(crew: Crew) -> tuple[int | None, int | None]:
+    """What the yard was told last of the cache, and of its limit."""
+    disk = crew.yard.requests[-1].disk
+    assert disk is not None
+    return disk.cache, disk.cache_limit
 
 
 def _cached(crew: Crew) -> int:

@@ -116,9 +116,9 @@ def test_a_reader_goes_on_when_segments_are_merged_before_its_eyes(
 
 def test_an_upload_in_parts_that_fails_is_given_up(lab: S3Lab, bucket: str, open_store: Opener) -> None:
     blobs, data = open_store().blobs, some_bytes(buckets.PART + 1)
-    blobs.append_partial(digest(b"promised"), 0, data)
+    blobs.append_partial(digest(b"promised"), len(data), 0, data)
     with pytest.raises(errors.InvalidInput, match="have the digest"):
-        blobs.commit_partial(digest(b"promised"))
+        blobs.commit_partial(digest(b"promised"), len(data))
     assert lab.unfinished(bucket) == 0 and lab.keys(bucket) == []
 
 
@@ -126,11 +126,11 @@ def test_uploads_that_nobody_continues_are_cleared(
     lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blobs = open_store().blobs
-    blobs.append_partial(digest(b"old"), 0, b"o")
-    blobs.append_partial(digest(b"new"), 0, b"n")
+    blobs.append_partial(digest(b"old"), 6, 0, b"o")
+    blobs.append_partial(digest(b"new"), 6, 0, b"n")
     assert len(lab.keys(bucket)) == 2
     monkeypatch.setattr("runyard.blobs.s3.store.KEPT_S", -60.0)
-    blobs.append_partial(digest(b"newest"), 0, b"n")
+    blobs.append_partial(digest(b"newest"), 6, 0, b"n")
     assert len(lab.keys(bucket)) == 1
 
 

@@ -101,7 +101,7 @@ def test_an_array_of_five_has_its_code_and_data_brought_once(crew: Crew) -> None
     code = {"tree": crew.yard.store_folder(files, "main.sh"), "files": 2, "size": 1}
     data = [{"tree": crew.yard.store_folder({"words": b"data\n"}), "to": "corpora"}]
     batch = f"far-{secrets.token_hex(4)}"
-    keys = [crew.yard.submit(["./main.sh"], code=code, data=data) for _ in range(5)]
+    keys = [crew.yard.submit(["./main.sh"], code=code, data=data, index=number) for number in range(1, 6)]
     for number, claim in enumerate(crew.yard.queue):
         crew.yard.queue[number] = dataclasses.replace(claim, batch=batch, position=number + 1)
     agent = crew.agent()

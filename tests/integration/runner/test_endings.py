@@ -91,6 +91,7 @@ def test_a_later_stop_may_be_less_patient(new_attempt: NewAttempt) -> None:
         attempt.control(stop={"reason": reason, "grace": grace})
         runner.send_signal(signal.SIGUSR2)
         until(lambda: (status := attempt.status()) and status["ending"])
+        until(attempt.text)
     assert attempt.record()["stop_reason"] == "user"
     assert attempt.text() == f"got {signal.SIGTERM:d}\n"  # told once
 

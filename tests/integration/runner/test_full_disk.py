@@ -92,3 +92,14 @@ wait $runner
     assert log.startswith(b"begin\n" + b"x" * 50000)
     assert log.endswith(b"end\n")
     assert record["sizes"]["log"] == len(log)
+
+
+def test_metrics_are_written_when_there_is_room_again(tmp_path: Path) -> None:
+    (tmp_path / "outputs").mkdir()
+    job = """yes > filler; cat /dev/zero > rest
+printf 'step,loss\\n1,0.5\\n' > "$OUTPUT_DIR/metrics.csv"; echo loss=0.25; sleep 2.5; rm filler rest; echo loss=0.125"""
+    env = {"PATH": "/usr/bin:/bin", "OUTPUT_DIR": str(tmp_path / "outputs")}
+    play(tmp_path, job, RUN, env=env, metrics={"stdout": [r"loss=(?P<printed>\S+)"]})
+    lines = [json.loads(line)["m"] for line in (tmp_path / "result/metrics.jsonl").read_text().splitlines()]
+    assert {"loss": 0.5} in lines
+    assert {"printed": 0.125} in lines

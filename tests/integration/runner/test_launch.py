@@ -40,6 +40,7 @@ def test_words_environment_and_directory_arrive_unchanged(new_attempt: NewAttemp
     environment.pop(b"LC_CTYPE", None)  # Python itself sets it
     scratch = {environment.pop(name) for name in (b"RUNYARD_SCRATCH", b"TMPDIR")}
     assert len(scratch) == 1, "the run's own, see test_scratch"
+    assert environment.pop(b"PYTHONPATH").endswith(b"/packages"), "see test_setup_and_checkpoints"
     expected = {raw(name): raw(value) for name, value in env.items()}
     assert environment == {**expected, b"RUNYARD_TAG": raw(attempt.spec["tag"])}
 

@@ -6,6 +6,7 @@ import os
 import pwd
 from pathlib import Path
 
+from runyard import runner
 from tests.integration.runner.attempts import NewAttempt, python_job, shell_job
 
 SAVES = """
@@ -43,6 +44,19 @@ def test_an_environment_laid_over_the_jobs_own(new_attempt: NewAttempt, python: 
     attempt = new_attempt(job, python=python, env=env, inherit_env=True)
     assert attempt.begin(env={**os.environ, "NATIVE": "theirs", "BOTH": "theirs"}).wait(30) == 0
     assert attempt.text() == "theirs ours ours\n"
+
+
+def test_what_runs_may_import_is_behind_whatever_is_there(
+    new_attempt: NewAttempt, python: str, runner_directory: str
+) -> None:
+    """A scheduler's job may have a path for Python, and modules that are loaded add to it."""
+    job, ours = shell_job('echo "$PYTHONPATH"'), f"{runner_directory}/{runner.PACKAGES}"
+    laid_over = new_attempt(job, python=python, inherit_env=True, setup=["export PYTHONPATH=/module:$PYTHONPATH"])
+    assert laid_over.begin(env={**os.environ, "PYTHONPATH": "/theirs"}).wait(30) == 0
+    assert laid_over.text() == f"/module:/theirs:{ours}\n"
+    alone = new_attempt(job, python=python)
+    alone.run()
+    assert alone.text() == f"{ours}\n"
 
 
 def test_a_job_without_any_environment_has_a_home(new_attempt: NewAttempt, python: str) -> None:

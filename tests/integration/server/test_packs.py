@@ -171,6 +171,15 @@ def test_a_large_file_with_another_digest_is_dropped(api: Api) -> None:
     assert send(api, name, 0, len(data), data) == (len(data), True)
 
 
+def test_who_says_another_size_drops_nothing(api: Api) -> None:
+    data = some(1 << 20)
+    name, size = digest(data), len(data)
+    assert send(api, name, 0, size, data[:1000]) == (1000, False)
+    assert api.request("PATCH", f"/blobs/{name}?offset=0&size=0", b"").status == 400
+    assert api.request("PATCH", f"/blobs/{name}?offset=1000&size=1000", b"x").status == 400
+    assert send(api, name, 0, size, b"") == (1000, False)
+
+
 @pytest.mark.parametrize("query", ["", "?offset=0", "?size=1", "?offset=-1&size=1", "?offset=x&size=1"])
 def test_pieces_say_where_they_belong(api: Api, query: str) -> None:
     assert api.request("PATCH", f"/blobs/{digest(b'x')}{query}", b"x").status == 400

@@ -127,6 +127,25 @@ def test_a_server_that_was_cut_off_goes_when_others_came_meanwhile(
         newcomer.close()
 
 
+def test_a_server_whose_blobs_are_away_joins_again_when_they_are_back(
+    server: Callable[..., Server], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = server("one"), server("two")
+    incoming, aside = tmp_path / "shared" / "blobs" / "incoming", tmp_path / "shared" / "aside"
+    incoming.rename(aside)
+    cut_sessions(one)
+    until(lambda: "cannot join the others" in caplog.text, "a server that cannot write its question", timeout_s=60)
+    aside.rename(incoming)
+
+    def crosses(source: Server, target: Server) -> bool:
+        event = heard(target, "run:1")
+        source.yard.hints.ring("run:1")
+        return event.wait(1)
+
+    until(lambda: crosses(one, two) and crosses(two, one), "both hear each other again", timeout_s=60)
+    assert not one.is_stopped and not two.is_stopped
+
+
 # --- doing ------------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,8 @@ import pytest
 from runyard import errors
 from runyard.model.resources import Capacity
 from runyard.model.spec import RunSpec
-from runyard.model.wire import AttemptKey
+from runyard.model.states import AttemptState
+from runyard.model.wire import AttemptKey, Report
 from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, ids, running
 
 
@@ -100,9 +101,18 @@ def test_a_report_said_twice_changes_nothing(driver: Driver) -> None:
     [claim] = driver.sync().claims
     driver.sync(ended(claim, exit_code=1), free=NOTHING)
     response = driver.sync(ended(claim, exit_code=0), free=NOTHING)
-    assert response.settled == [claim.key]
+    assert (response.settled, response.given_up) == ([claim.key], [])
     assert driver.state(run) == ("failed", "error")
     assert driver.kinds(run).count("failed") == 1
+
+
+def test_whoever_asks_about_an_ending_is_told_whose_report_it_was(driver: Driver) -> None:
+    driver.submit(2)
+    reported, returned = driver.sync().claims
+    driver.sync(ended(reported), gone(returned), free=NOTHING)
+    asked = [Report(key=claim.key, state=AttemptState.ENDED) for claim in (reported, returned)]
+    response = driver.sync(*asked, free=NOTHING)
+    assert (response.settled, response.given_up) == ([reported.key, returned.key], [returned.key])
 
 
 def test_a_late_running_report_does_not_move_a_run_backwards(driver: Driver) -> None:

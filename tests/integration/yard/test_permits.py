@@ -80,7 +80,8 @@ def test_what_comes_back_too_late_is_superseded(pool: Driver) -> None:
     assert [(order.key, order.reason) for order in answer.stops] == [(claim.key, "superseded")]
     [again] = pool.sync().claims
     assert (again.key.attempt, again.permit) == (2, None), "the rule allows no third one"
-    assert pool.sync(ended(claim, "lost"), free=NOTHING).settled == [claim.key]
+    answer = pool.sync(ended(claim, "lost"), free=NOTHING)
+    assert answer.settled == answer.given_up == [claim.key], "nothing of the report was taken"
     assert pool.yard.get_run(claim.key.run)["attempt"] == 2
     pool.sync(running(again), free=NOTHING)
     pool.clock.now += LIFETIME

@@ -45,6 +45,15 @@ def test_the_one_that_is_nearest_to_being_full_is_told() -> None:
     assert watched.disks.trouble() == ""
 
 
+def test_what_the_cache_has_is_told_with_it() -> None:
+    watched = Watched()
+    worst = watched.disks.worst()
+    assert worst is not None and worst.cache is None
+    watched.disks.note_cache(3 * GB, 20 * GB)
+    worst = watched.disks.worst()
+    assert worst is not None and (worst.path, worst.cache, worst.cache_limit) == ("/scratch", 3 * GB, 20 * GB)
+
+
 def test_it_fills_up_and_has_room_again() -> None:
     watched = Watched()
     watched.host.free["/scratch"] = GB

@@ -25,20 +25,38 @@ def build(
     spec = RunSpec.parse({"command": ["true"], **fields})
     checkpoints = str(tmp_path / "checkpoints")
     paths = Paths(
-        cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in", code="/code", data="/data"
-    )
-    return environment.build(spec, AttemptKey(run=42, attempt=attempt), 3, paths, gpus, site, base or {})
+        cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in", code="/code", data="/data",
+        metrics="/m.jsonl", control="/c.json",
+    )  # fmt: skip
+    return environment.build(spec, AttemptKey(run=42, attempt=attempt), paths, gpus, site, base or {})
 
 
 def test_a_run_is_told_who_it_is(tmp_path: Path) -> None:
     found = build(tmp_path, project="digits", seed=0, resources={"cpus": 4})
     assert found | {
-        "RUNYARD_RUN_ID": "42", "RUNYARD_ATTEMPT": "1", "RUNYARD_INDEX": "3", "RUNYARD_PROJECT": "digits",
+        "RUNYARD_RUN_ID": "42", "RUNYARD_ATTEMPT": "1", "RUNYARD_INDEX": "1", "RUNYARD_PROJECT": "digits",
         "RUNYARD_SEED": "0", "RUNYARD_PARAMS": "/p.json", "OUTPUT_DIR": "/out", "PWD": "/work",
         "CHECKPOINT_DIR": str(tmp_path / "checkpoints"), "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4",
-        "OPENBLAS_NUM_THREADS": "4", "NUMEXPR_NUM_THREADS": "4", "VECLIB_MAXIMUM_THREADS": "4",
+        "RUNYARD_METRICS": "/m.jsonl", "RUNYARD_CONTROL": "/c.json", "RUNYARD_STOP_SIGNAL": "TERM",
+        "RUNYARD_WARNING_SIGNAL": "TERM", "OPENBLAS_NUM_THREADS": "4", "NUMEXPR_NUM_THREADS": "4", "VECLIB_MAXIMUM_THREADS": "4",
     } == found  # fmt: skip
     assert not {"RUNYARD_RESUME", "CUDA_VISIBLE_DEVICES"} & set(found)
+
+
+def test_it_is_told_by_which_signals_it_is_asked(tmp_path: Path) -> None:
+    found = build(tmp_path, stop={"signal": "INT"}, checkpoint=True, env={"RUNYARD_STOP_SIGNAL": "HUP"})
+    assert (found["RUNYARD_STOP_SIGNAL"], found["RUNYARD_WARNING_SIGNAL"]) == ("INT", "USR1")
+
+
+def test_it_is_told_its_number(tmp_path: Path) -> None:
+    assert build(tmp_path, index=12)["RUNYARD_INDEX"] == "12"
+    assert build(tmp_path, array={"index": 4, "first": 0, "last": 9}, dialect="slurm")["RUNYARD_INDEX"] == "4"
+
+
+def test_parameters_may_come_as_variables(tmp_path: Path) -> None:
+    found = build(tmp_path, params={"lr": 0.1, "x": 1}, params_as="env", env={"PARAM_X": "mine"})
+    assert (found["PARAM_LR"], found["PARAM_X"]) == ("0.1", "mine")
+    assert "PARAM_LR" not in build(tmp_path, params={"lr": 0.1})
 
 
 def test_no_seed_no_variable(tmp_path: Path) -> None:
@@ -110,7 +128,10 @@ def test_a_relative_directory_is_meant_from_the_working_directory() -> None:
 def test_a_promised_python_environment_replaces_the_submitters(tmp_path: Path) -> None:
     origin = {"host": machine.host_id(), "env": {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/c", "PYTHONPATH": "/p"}}
     spec = RunSpec.parse({"command": ["true"], "origin": origin, "python_env": "conda:nets"})
-    paths = Paths(cwd="/w", params="/p", outputs="/o", checkpoints="/c", inputs="/i", code="/code", data="/d")
-    found = environment.build(spec, AttemptKey(run=1, attempt=1), 1, paths, (), NO_GPUS, {}, python="/envs/nets")
+    paths = Paths(
+        cwd="/w", params="/p", outputs="/o", checkpoints="/c", inputs="/i", code="/code", data="/d", metrics="/m",
+        control="/j",
+    )  # fmt: skip
+    found = environment.build(spec, AttemptKey(run=1, attempt=1), paths, (), NO_GPUS, {}, python="/envs/nets")
     assert (found["CONDA_PREFIX"], found["CONDA_DEFAULT_ENV"]) == ("/envs/nets", "nets")
     assert not {"VIRTUAL_ENV", "PYTHONPATH"} & set(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 from pathlib import Path
@@ -16,7 +17,7 @@ from runyard.hosts.local import LocalHost
 from runyard.model.resources import Capacity, Gpu
 from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
-from runyard.model.wire import AttemptKey, Claim
+from runyard.model.wire import AttemptKey, Claim, Resume
 
 SITE = Capacity(cpus=4, memory=1 << 40, gpus=(Gpu(uuid="GPU-a"),))
 
@@ -25,7 +26,7 @@ def claim(**fields: Any) -> Claim:
     spec = RunSpec.parse({"command": ["echo", "{x}"], "params": {"x": "ü\udcff"}, **fields})
     return Claim(
         key=AttemptKey(run=7, attempt=2), batch="ry-1-1-9", position=3, spec=spec.to_json(), argv=spec.argv(),
-        resources=spec.resources,
+        resources=spec.resources, resume=Resume(held=True),
     )  # fmt: skip
 
 
@@ -51,7 +52,8 @@ def test_a_spec_is_complete(stager: Stager, tmp_path: Path) -> None:
     environment = frozen.pop("env")
     assert frozen == {
         "key": "7.2", "tag": attempt.job.tag, "argv": ["echo", "ü\udcff"], "cwd": f"{directory}/work",
-        "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3}, "split_output": False,
+        "time_limit": 3600, "memory_limit": 1 << 30, "stop": {"signal": "INT", "grace": 3},
+        "split_output": False, "metrics": {"stdout": []},
         "cpus": 2, "gpus": ["GPU-a"], "inherit_env": False, "programs": "",
             "scheduler": None, "setup": [], "checkpoint": None,
         "scratch": "", "scratch_names": [], "keeps_tmpdir": False,
@@ -95,13 +97,42 @@ def test_a_later_attempt_with_checkpoints_resumes(stager: Stager, tmp_path: Path
     """The claim is of a second attempt."""
     assert "RUNYARD_RESUME" not in staged(stager)[1]["env"]
     (tmp_path / "runs" / "7" / "checkpoints" / "step-1").touch()
-    assert staged(stager)[1]["env"]["RUNYARD_RESUME"] == "1"
+    assert staged(stager)[1]["env"]["RUNYARD_RESUME"] == str(tmp_path / "runs/7/checkpoints")
 
 
 def test_checkpoints_that_the_user_named_count(stager: Stager, tmp_path: Path) -> None:
     (tmp_path / "named").mkdir()
     (tmp_path / "named" / "step-1").touch()
-    assert staged(stager, cwd=str(tmp_path), env={"CHECKPOINT_DIR": "named"})[1]["env"]["RUNYARD_RESUME"] == "1"
+    assert staged(stager, cwd=str(tmp_path), env={"CHECKPOINT_DIR": "named"})[1]["env"]["RUNYARD_RESUME"] == str(
+        tmp_path / "named"
+    )
+
+
+TREE = f"sha256:{'a' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("resume", "is_filled", "brought", "afresh"),
+    [
+        (Resume(held=True), True, None, False),
+        (Resume(tree=TREE, held=True), True, None, False),
+        (Resume(tree=TREE, held=True), False, TREE, False),
+        (Resume(tree=TREE), True, TREE, False),
+        (Resume(tree=TREE), False, TREE, False),
+        (Resume(), True, None, True),
+        (Resume(afresh=True), True, None, True),
+        (None, False, None, False),
+    ],
+)
+def test_what_an_attempt_goes_on_from(
+    stager: Stager, tmp_path: Path, resume: Resume | None, is_filled: bool, brought: str | None, afresh: bool
+) -> None:
+    attempt = stager.receive(dataclasses.replace(claim(), resume=resume))
+    stager.prepare([attempt])
+    if is_filled:
+        (tmp_path / "runs/7/checkpoints/step-1").touch()
+    stager.find_checkpoints([attempt])
+    assert (attempt.checkpoint, attempt.afresh) == (brought, afresh)
 
 
 def test_tags_differ(stager: Stager) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor, wait
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +58,9 @@ def test_a_location_that_cannot_be_a_directory(tmp_path: Path) -> None:
 def test_nothing_is_left_of_what_went_wrong(blobs: DirectoryBlobs, tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInput):
         blobs.put(digest(b"data"), [b"other"])
-    blobs.append_partial(digest(b"data"), 0, b"other")
+    blobs.append_partial(digest(b"data"), 5, 0, b"other")
     with pytest.raises(errors.InvalidInput):
-        blobs.commit_partial(digest(b"data"))
+        blobs.commit_partial(digest(b"data"), 5)
     blobs.put(digest(b"data"), [b"data"])
     blobs.put(digest(b"data"), [b"data"])
     assert leftovers(tmp_path) == []
@@ -65,11 +68,11 @@ def test_nothing_is_left_of_what_went_wrong(blobs: DirectoryBlobs, tmp_path: Pat
 
 def test_what_was_left_a_week_ago_is_cleared(blobs: DirectoryBlobs, tmp_path: Path) -> None:
     for data in (b"old", b"new"):
-        blobs.append_partial(digest(data), 0, data[:1])
-    old = tmp_path / "blobs" / "incoming" / digest(b"old").removeprefix("sha256:")
+        blobs.append_partial(digest(data), 3, 0, data[:1])
+    old = tmp_path / "blobs" / "incoming" / (digest(b"old").removeprefix("sha256:") + ".3")
     os.utime(old, (old.stat().st_mtime - KEPT_S - 60,) * 2)
     again = DirectoryBlobs(tmp_path / "blobs")
-    assert [again.append_partial(digest(data), 0, b"") for data in (b"old", b"new")] == [0, 1]
+    assert [again.append_partial(digest(data), 3, 0, b"") for data in (b"old", b"new")] == [0, 1]
 
 
 def test_a_blob_that_is_there_stays_the_same_file(blobs: DirectoryBlobs) -> None:
@@ -90,25 +93,37 @@ def test_a_linked_file_cannot_be_edited_in_place(blobs: DirectoryBlobs, tmp_path
 
 def test_who_sends_more_after_the_commit_writes_nothing_into_the_blob(blobs: DirectoryBlobs, tmp_path: Path) -> None:
     name = digest(b"data")
-    blobs.append_partial(name, 0, b"data")
-    blobs.commit_partial(name)
-    assert blobs.append_partial(name, 4, b"more") == 4
+    blobs.append_partial(name, 4, 0, b"data")
+    blobs.commit_partial(name, 4)
+    assert blobs.append_partial(name, 4, 4, b"more") == 4
     assert whole(blobs, name) == b"data"
     assert leftovers(tmp_path) == []
 
 
-def test_who_waits_while_an_upload_is_committed_writes_nothing_into_the_blob(blobs: DirectoryBlobs) -> None:
-    """Its file was opened before the commit: the bytes must not land in what was checked."""
-    name = digest(b"data")
-    blobs.append_partial(name, 0, b"data")
-    with ThreadPoolExecutor(1) as pool:
-        with blobs._upload(name) as handle:
-            late = pool.submit(blobs.append_partial, name, 4, b"more")
-            wait([late], timeout=0.2)
-            assert handle is not None and not late.done()
-            blobs._commit(handle, name)
-        assert late.result(60) == 4
-    assert whole(blobs, name) == b"data"
+@pytest.mark.parametrize("as_promised", [True, False])
+def test_nobody_waits_while_a_large_upload_is_read(
+    blobs: DirectoryBlobs, monkeypatch: pytest.MonkeyPatch, as_promised: bool
+) -> None:
+    """What is asked meanwhile is answered, and what is sent meanwhile does not land in what is being checked."""
+    name, sent = digest(b"data"), b"data" if as_promised else b"Data"
+    begun, go_on, read = threading.Event(), threading.Event(), hashlib.file_digest
+
+    def slowly(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return read(*given)
+
+    blobs.append_partial(name, 4, 0, sent)
+    monkeypatch.setattr(hashlib, "file_digest", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        committed = pool.submit(blobs.commit_partial, name, 4)
+        try:
+            assert begun.wait(60)
+            assert pool.submit(blobs.append_partial, name, 4, 4, b"").result(60) == 4
+        finally:
+            go_on.set()
+        assert isinstance(committed.exception(60), errors.InvalidInput) != as_promised
+    assert blobs.has(name) == as_promised
 
 
 def test_a_full_disk_is_told_as_such(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 from runyard.cli import checks
@@ -26,3 +28,14 @@ def test_addresses_without_a_password_are_shown_whole(tmp_path: Path) -> None:
     loaded = Settings(home=tmp_path, broker="amqp://ann@mq/", store="")
     shown = {item["name"]: item["value"] for item in checks.shown_settings(loaded)}
     assert (shown["broker"], shown["store"]) == ("amqp://ann@mq/", "")
+
+
+def test_the_size_of_a_store_counts_what_is_not_moved_in_yet(tmp_path: Path) -> None:
+    loaded = Settings(home=tmp_path)
+    with contextlib.closing(sqlite3.connect(loaded.database)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("CREATE TABLE runs (spec TEXT)")
+        connection.execute("INSERT INTO runs VALUES (?)", ["x" * (3 << 20)])
+        connection.commit()
+        assert checks._store(loaded)[1] == "1 run in 3.0 MB, undamaged"

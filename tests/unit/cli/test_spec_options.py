@@ -34,7 +34,7 @@ def test_everything_said_is_a_good_spec() -> None:
         "--gpu-memory", "40G", "--name", "probe", "--project", "digits", "-p", "lr=0.1", "-p", "model.depth=3",
         "--env", "A=b", "--cwd", "/tmp", "--site", "local", "--priority", "-3", "--retry", "2",
         "--tag", "x", "--tag", "y", "--seed", "7", "--output", "*.pt", "--split-output", "--stop-signal", "INT",
-        "--grace", "30s", "--idempotency-key", "k", "--", "train", "{lr}",
+        "--grace", "30s", "--idempotency-key", "k", "--params-as", "hydra", "--", "train", "{lr}",
     )  # fmt: skip
     parsed = RunSpec.parse(spec)
     assert (parsed.resources.cpus, parsed.resources.memory, parsed.resources.time) == (2, 4 << 30, 7200)
@@ -44,7 +44,13 @@ def test_everything_said_is_a_good_spec() -> None:
     assert (parsed.env, parsed.cwd, parsed.site, parsed.priority) == ({"A": "b"}, "/tmp", "local", -3)
     assert (parsed.retry.max, parsed.tags, parsed.seed, parsed.outputs) == (2, ("x", "y"), 7, ("*.pt",))
     assert (parsed.split_output, parsed.stop.signal, parsed.stop.grace) == (True, "INT", 30)
-    assert (parsed.idempotency_key, parsed.argv()) == ("k", ["train", "0.1"])
+    assert (parsed.idempotency_key, parsed.argv()) == ("k", ["train", "0.1", "model.depth=3"])
+
+
+def test_patterns_for_what_it_prints() -> None:
+    spec = spec_of("--metric-pattern", r"loss=(?P<loss>\S+)", "--metric-pattern", "(?P<a>b)", "--", "train")
+    assert spec["metrics"] == {"stdout": [r"loss=(?P<loss>\S+)", "(?P<a>b)"]}
+    assert RunSpec.parse(spec).metrics.stdout == (r"loss=(?P<loss>\S+)", "(?P<a>b)")
 
 
 def test_what_follows_the_first_word_belongs_to_the_command() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from runyard.cli import events, site, tables
+from runyard.cli import events, site, site_page, tables
 
 FAILED: dict[str, Any] = {
     "id": 7, "state": "failed", "reason": "staging", "detail": "/scratch/words does not exist at this site",
@@ -46,3 +46,15 @@ def test_slots_that_nobody_knows_are_no_numbers() -> None:
     assert header.split() == ["SITE", "KIND", "STATE", "CPUS", "FREE", "RUNS"]
     assert unserved.split() == ["cedar", "slurm", "no", "agent", "-", "0"]
     assert served.split()[3:6] == ["1", "of", "2"]
+
+
+def test_a_node_tells_what_its_cache_has_and_may_have() -> None:
+    disk = {"path": "/runs", "free": 412 << 30, "kept": 0, "cache": 3 << 30, "cache_limit": 20 << 30}
+    capacity = {"cpus": 2, "memory": 8 << 30, "gpus": []}
+    node = {
+        "name": "hoff", "state": "alive", "since": None, "total": capacity, "free": capacity, "disk": disk, "runs": [],
+        "labels": [], "limits": {},
+    }  # fmt: skip
+    shown = drawn(site_page._nodes([node]))
+    assert "CACHE" in shown and "3.0G/20.0G" in shown
+    assert "CACHE" not in drawn(site_page._nodes([{**node, "disk": {**disk, "cache": None}}]))

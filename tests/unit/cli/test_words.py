@@ -43,6 +43,12 @@ def test_a_command_can_be_typed_again() -> None:
     assert words.command_line("make && ./a") == "make && ./a"
 
 
+def test_a_command_is_shown_as_it_is_executed() -> None:
+    run = {"command": ["train", "{lr}", "{index}"], "params": {"lr": "a b", "x": 1}, "params_as": "flags", "index": 3}
+    assert words.filled_command(run) == "train 'a b' 3 --x 1"
+    assert words.filled_command({"command": "awk '{print}'", "params": {}, "array": None}) == "awk '{print}'"
+
+
 def test_nothing_moves_the_cursor() -> None:
     assert (
         words.one_line("a\nb\x1b[31mc\t\x07d\udcff") == "a⏎b␛[31mc \N{REPLACEMENT CHARACTER}d\N{REPLACEMENT CHARACTER}"

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,25 @@ def test_files_arrive_with_their_modes(bring, tmp_path: Path) -> None:
     assert [path.read_bytes() for path in paths] == [DATA["small"], DATA["large"], b""]
     assert stat.S_IMODE(paths[1].stat().st_mode) == 0o755  # never setuid
     assert sorted(path.name for path in target.rglob("*")) == ["a", "deep", "er", "none", "run.sh"]
+
+
+def test_what_comes_into_a_checkout_is_no_part_of_its_code(bring, tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "mine").mkdir()
+    bring(tmp_path / "results" / "run-4", output("a", "small"))
+    bring(tmp_path / "results" / "run-4", output("b", "small"))
+    bring(tmp_path / "results" / "run-5", output("a", "small"))
+    bring(tmp_path / "mine", output("a", "small"))
+    listed = subprocess.run([*git, "ls-files", "--others", "--exclude-standard"], capture_output=True, check=True)
+    assert listed.stdout.split() == [b"mine/a", b"train.py"]
+    assert not (tmp_path / ".gitignore").exists() and not (tmp_path / "mine" / ".gitignore").exists()
+
+
+def test_outside_of_a_checkout_nothing_is_added(bring, tmp_path: Path) -> None:
+    bring(tmp_path / "results", output("a", "small"))
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["a"]
 
 
 def test_what_is_there_is_not_brought_again(bring, server, tmp_path: Path) -> None:

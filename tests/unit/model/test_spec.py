@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from runyard import errors
 from runyard.model import output_file
 from runyard.model.resources import Capacity, Gpu, Resources
+from runyard.model.command import argv_of
 from runyard.model.spec import RunSpec
-from runyard.model.template import fill_command
 
 
 def test_a_spec_reads_back_as_itself() -> None:
@@ -24,6 +24,7 @@ def test_a_spec_reads_back_as_itself() -> None:
         "cwd": "/tmp",
         "seed": 7,
         "outputs": ["*.npz"],
+        "metrics": {"stdout": [r"loss=(?P<loss>\S+)"]},
         "split_output": True,
         "resources": {"cpus": 2, "memory": "4G", "gpus": 1, "gpu_type": "a100", "time": "2h"},
         "site": "local",
@@ -121,22 +122,38 @@ def test_anything_is_read_or_refused(fields: dict[str, Any]) -> None:
         assert error.message
 
 
+def filled(command: list[str] | str, params: dict[str, Any] | None = None, **fields: Any) -> list[str]:
+    return argv_of({"command": command, "params": params or {}, **fields})
+
+
 def test_braces_stay_in_a_run_without_parameters() -> None:
-    assert fill_command(["awk", "{print $1}"], {}) == ["awk", "{print $1}"]
-    assert fill_command("echo ${HOME} {x}", {}) == ["/bin/sh", "-c", "echo ${HOME} {x}"]
+    assert filled(["awk", "{print $1}"]) == ["awk", "{print $1}"]
+    assert filled("echo ${HOME} {x}") == ["/bin/sh", "-c", "echo ${HOME} {x}"]
 
 
 def test_parameters_are_filled_in() -> None:
     params = {"lr": 0.1, "name": "a b", "model": {"lr": 1e-5}, "flag": True, "a.b": "dotted"}
     words = ["--lr={lr}", "{name}", "{model.lr}", "{flag}", "{{x}}", "{a.b}"]
-    assert fill_command(words, params) == ["--lr=0.1", "a b", "1e-05", "true", "{x}", "dotted"]
-    assert fill_command("echo {name}", params)[2] == "echo 'a b'"
+    assert filled(words, params) == ["--lr=0.1", "a b", "1e-05", "true", "{x}", "dotted"]
+    assert filled("echo {name}", params)[2] == "echo 'a b'"
+
+
+def test_the_number_of_a_run_is_filled_in() -> None:
+    assert filled(["--id", "{index}"], {"lr": 1}, index=7) == ["--id", "7"]
+    assert filled(["--id", "{index}"], index=7) == ["--id", "7"], "a sweep of repetitions alone has no parameters"
+    assert filled(["--id", "{index}"], {"lr": 1}) == ["--id", "1"]
+    assert filled(["--id", "{index}"]) == ["--id", "{index}"]
+    assert filled(["{index}"], {"index": "mine"}, index=7) == ["mine"]
+    array = {"index": 4, "first": 0, "last": 9}
+    assert filled("echo {index}", array=array)[2] == "echo 4"
+    assert filled("echo {index}", array=array, dialect="slurm")[2] == "echo {index}"
+    assert RunSpec.parse({"command": "x", "array": array, "dialect": "slurm"}).number == 4
 
 
 @pytest.mark.parametrize("word", ["{rl}", "{model.lrr}", "{}", "{lr", "lr}", "{model.lr.x}"])
 def test_an_unknown_word_offers_the_names(word: str) -> None:
     with pytest.raises(errors.InvalidInput, match="command:") as caught:
-        fill_command([word], {"lr": 1, "model": {"lr": 2}})
+        filled([word], {"lr": 1, "model": {"lr": 2}})
     assert "brace" in caught.value.fix
 
 

@@ -9,7 +9,7 @@ import pytest
 from runyard import errors
 from runyard.model.exits import wait_code
 from runyard.model.resources import Capacity, Gpu, Resources
-from runyard.model.selectors import parse_selectors
+from runyard.model.selectors import parse_selectors, sweep_number
 from runyard.model.states import RUN_MOVES, AttemptState, Reason, RunState, attempt_advances, check_run_move
 from runyard.model.wire import AttemptKey, Claim, Hello, Report, StopOrder, SyncRequest, SyncResponse
 
@@ -24,6 +24,22 @@ def test_selectors() -> None:
 def test_what_selects_nothing(word: str) -> None:
     with pytest.raises(errors.InvalidInput):
         parse_selectors([word])
+
+
+def test_a_sweep_selects_its_runs() -> None:
+    chosen = parse_selectors(["S3", "7", "s12,S3"])
+    assert (chosen.sweeps, chosen.ids) == ((3, 12), (7,))
+
+
+def test_the_number_of_a_sweep() -> None:
+    assert [sweep_number(word) for word in ("S1", "s12", "7", 3)] == [1, 12, 7, 3]
+
+
+@pytest.mark.parametrize("word", ["", "S", "SS1", "S-1", "S1 ", "S¹", "last", "S" + "9" * 30])
+def test_what_is_no_sweep(word: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="is not a sweep") as raised:
+        sweep_number(word)
+    assert "runyard sweep list" in raised.value.fix
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from runyard import runner
 def test_a_copy_is_complete_and_named_by_its_content(tmp_path: Path) -> None:
     copy = runner.install(str(tmp_path))
     assert copy == str(tmp_path / f"runner-{runner.digest()}")
-    assert {path.name: path.read_bytes() for path in Path(copy).iterdir()} == runner.files()
+    found = {str(path.relative_to(copy)): path.read_bytes() for path in Path(copy).rglob("*") if path.is_file()}
+    assert found == runner.files()
+    assert "metrics/__init__.py" in found
     assert runner.install(str(tmp_path)) == copy
 
 

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from runyard import errors
@@ -55,18 +56,31 @@ class Spool:
             told = trouble
             stop.wait(AGAIN_S)
 
+    @contextlib.contextmanager
+    def passing(self) -> Iterator[None]:
+        """One pass: what was handed in is taken before the block, and what became of it is told after it. Where another
+        process looks into the drop box, that is left to it."""
+        with place.held(self._box) as ours:
+            if not ours:
+                yield
+                return
+            taking, following = self._parts()
+            taking.settle()
+            yield
+            following.tick()
+
     def _run(self, stop: threading.Event) -> None:
         """Large bundles on their way keep nobody's state waiting."""
         with contextlib.ExitStack() as stack:
-            for loop in self._loops():
+            for loop in self._parts():
                 thread = threading.Thread(target=_supervise, args=(loop, stop), name=loop.name, daemon=True)
                 thread.start()
                 stack.callback(thread.join)
             stop.wait()
 
-    def _loops(self) -> list[Loop]:
+    def _parts(self) -> tuple[Taking, Following]:
         kept = Notes(self._directory)
-        return [Taking(self._box, self._link, kept, self._rules), Following(self._box, self._link, kept)]
+        return Taking(self._box, self._link, kept, self._rules), Following(self._box, self._link, kept)
 
 
 def _supervise(loop: Loop, stop: threading.Event) -> None:

@@ -29,6 +29,7 @@ from runyard.model.spec import name_text
 
 LOOK_S = 1.0
 SETTLE_S = 1.0  # nothing in a bundle changed for so long, between two looks at all of it
+SETTLE_TICKS = 3  # of a single pass
 PAUSE_S = 5.0  # after the yard did not answer, or did not allow it
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,15 @@ class Taking(Loop):
             self._not_before = self._clock() + PAUSE_S
             self._tell("", error)
         return False
+
+    def settle(self) -> None:
+        """Ticks until everything was taken that holds still; the rest is for another pass."""
+        self.tick()
+        for _ in range(SETTLE_TICKS):
+            if not self._still:
+                return
+            time.sleep(SETTLE_S)
+            self.tick()
 
     def _tell(self, name: str, error: Exception) -> None:
         if str(error) != self._told.get(name):

@@ -1,7 +1,7 @@
 """Blobs and the files of attempts, as objects.
 
 blobs/ab/cdef…        a blob
-incoming/abcdef…/     segments of an upload that is not complete
+incoming/abcdef….1024/  segments of an upload that is not complete
 logs/00001/1234/a1-log/   segments of a file that grows
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from runyard import errors
-from runyard.blobs.base import CHUNK, check_contents, no_blob, relayed_name
+from runyard.blobs.base import CHUNK, Content, check_complete, check_contents, check_piece, no_blob, relayed_name
 from runyard.blobs.s3.bucket import Bucket
 from runyard.blobs.s3.client import NoObject
 from runyard.blobs.s3.segments import Segments
@@ -72,9 +72,9 @@ class S3Blobs:
     def put(self, digest: str, chunks: Iterable[bytes]) -> None:
         self.writer(digest).write_all(chunks)
 
-    def put_many(self, contents: Mapping[str, bytes]) -> None:
+    def put_many(self, contents: Mapping[str, Content]) -> None:
         check_contents(contents)
-        _each(lambda digest: self._bucket.put(_key(digest), contents[digest]), contents)
+        _each(lambda digest: self._bucket.put(_key(digest), bytes(contents[digest])), contents)
 
     def add(self, chunks: Iterable[bytes]) -> str:
         return self.writer().write_all(chunks)
@@ -86,18 +86,20 @@ class S3Blobs:
     def writer(self, digest: str | None = None) -> BlobWriter:
         return BlobWriter(self._incoming, self._keep, check_digest(digest) if digest is not None else None)
 
-    def append_partial(self, digest: str, offset: int, data: bytes) -> int:
-        size = self._bucket.size(_key(digest))
-        if size is not None:
-            return size
+    def append_partial(self, digest: str, size: int, offset: int, data: bytes) -> int:
+        stored = self._bucket.size(_key(digest))
+        if stored is not None:
+            return stored
+        check_piece(digest, size, offset, data)
         if offset == 0 and data:
             self._forget_old()
-        return self._segments.append(_incoming(digest), offset, data)
+        return self._segments.append(_incoming(digest, size), offset, data)
 
-    def commit_partial(self, digest: str) -> None:
-        name = _incoming(digest)
-        if not self.has(digest):
-            size = self._segments.size(name)
+    def commit_partial(self, digest: str, size: int) -> None:
+        name = _incoming(digest, size)
+        held = self._segments.size(name)
+        if not self.has(digest):  # asked second: whoever commits it clears it afterwards
+            check_complete(digest, size, held)
             try:
                 self._store(digest, size, self._segments.chunks(name, 0, size))
             except errors.InvalidInput:
@@ -153,8 +155,8 @@ def _key(digest: str) -> str:
     return f"blobs/{name[:2]}/{name[2:]}"
 
 
-def _incoming(digest: str) -> str:
-    return f"incoming/{check_digest(digest).removeprefix('sha256:')}"
+def _incoming(digest: str, size: int) -> str:
+    return f"incoming/{check_digest(digest).removeprefix('sha256:')}.{size:d}"
 
 
 def _log(key: AttemptKey, file: str) -> str:

@@ -12,9 +12,8 @@ from runyard.bridges.scripts.flags import Given
 from runyard.bridges.scripts.job import Here, Job
 from runyard.bridges.scripts.script import Script
 from runyard.bridges.scripts.slurm import SBATCH
-from runyard.model import native_units, units
+from runyard.model import native_units, signals, units
 from runyard.model.native_units import Writing
-from runyard.model.spec import SIGNALS
 
 LEAST_MEMORY = 30 << 20  # Slurm's MinRAMSpace: no job's control group gets less
 DEFAULT_NICE = "100"
@@ -185,6 +184,7 @@ def _stop(text: str) -> dict[str, Any]:
     """What warns of the time limit is in runyard also what asks a run to stop."""
     match = _SIGNAL.fullmatch(text)
     name = match[1].upper().removeprefix("SIG") if match else ""
-    if match is None or name not in SIGNALS:
-        raise errors.InvalidInput(f"--signal: {text!r} is not supported", f"like USR1@60, of {', '.join(SIGNALS)}")
+    if match is None or name not in signals.KNOWN:
+        known = ", ".join(signals.KNOWN)
+        raise errors.InvalidInput(f"--signal: {text!r} is not supported", f"like USR1@60, of {known}")
     return {"signal": name, "grace": int(match[2] or 60)}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import stat
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +20,9 @@ from runyard.model import paths
 from runyard.model.tree import TreeFile, TreeLink
 
 TRIES = 3
+SMALL = 1 << 20  # bytes
+READERS = 2  # threads, where there is so much to hash that it counts
+WORTH, WORTH_EACH = 8 << 20, 16 << 10  # bytes of all files, and of each on average
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that came in between does not hold us up
 _KINDS = {
     stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device",
@@ -93,16 +99,34 @@ def _target(root: Path, path: str, what: str) -> str:
         ) from None
 
 
-def digests(found: Found, cache: StatCache, advance: Callable[[int], object]) -> Iterator[TreeFile]:
-    """The files with their digests; `advance` is told the bytes that are done."""
-    for path, status in found.files.items():
-        digest = cache.get(path, status)
-        if digest is None:
-            read_at = time.time_ns()
-            digest, status = read_digest(found.root / path, path)
-            cache.put(path, status, digest, read_at)
-        advance(status.st_size)
-        yield TreeFile(path, digest, status.st_size, bool(status.st_mode & 0o100))
+def digests(found: Found, cache: StatCache, advance: Callable[[int], object]) -> list[TreeFile]:
+    """The files with their digests, in any order; `advance` is told the bytes that are done."""
+    stopped = threading.Event()
+
+    def read(share: Iterable[tuple[str, os.stat_result]]) -> list[TreeFile]:
+        try:
+            return [_described(found, cache, path, status, advance) for path, status in share if not stopped.is_set()]
+        except BaseException:
+            stopped.set()
+            raise
+
+    files = list(found.files.items())
+    if sum(status.st_size for _, status in files) < max(WORTH, len(files) * WORTH_EACH):
+        return read(files)
+    with ThreadPoolExecutor(READERS) as pool:
+        return [file for share in pool.map(read, (files[line::READERS] for line in range(READERS))) for file in share]
+
+
+def _described(
+    found: Found, cache: StatCache, path: str, status: os.stat_result, advance: Callable[[int], object]
+) -> TreeFile:
+    digest = cache.get(path, status)
+    if digest is None:
+        read_at = time.time_ns()
+        digest, status = read_digest(found.root / path, path)
+        cache.put(path, status, digest, read_at)
+    advance(status.st_size)
+    return TreeFile(path, digest, status.st_size, bool(status.st_mode & 0o100))
 
 
 def read_digest(place: Path, shown: str) -> tuple[str, os.stat_result]:
@@ -110,7 +134,7 @@ def read_digest(place: Path, shown: str) -> tuple[str, os.stat_result]:
         try:
             with open(os.open(place, _READ), "rb", buffering=0) as file:
                 before = os.fstat(file.fileno())
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = _digest(file, before.st_size)
                 after = os.fstat(file.fileno())
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
@@ -119,6 +143,16 @@ def read_digest(place: Path, shown: str) -> tuple[str, os.stat_result]:
         if identity(before) == identity(after) and stat.S_ISREG(after.st_mode):
             return f"sha256:{digest}", after
     raise changed(shown)
+
+
+def _digest(file: io.FileIO, size: int) -> str:
+    """What is small is read at once: a buffer for pieces costs more than to hash it."""
+    if size <= SMALL:
+        data = file.read(size + 1)
+        if len(data) <= size:
+            return hashlib.sha256(data).hexdigest()
+        file.seek(0)  # it has grown
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def changed(path: str) -> errors.InvalidInput:

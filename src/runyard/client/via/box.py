@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from runyard import errors
 from runyard.client import belongings, staging
-from runyard.client.fetch import safe_parts
+from runyard.client.fetch import make_directory, safe_parts
 from runyard.client.snapshot import Progress, Snapshot, reading
 from runyard.client.staging import Staging
 from runyard.client.via.folder import Folder
@@ -91,7 +91,7 @@ class DropBox:
         if state["state"] not in ENDED:
             raise errors.Conflict(f"{name} is {state['state']}", f"wait for its end: runyard ls --via {self}")
         outputs = {"/".join(safe_parts(item["path"])): item for item in state.get("outputs") or ()}
-        target.mkdir(parents=True, exist_ok=True)
+        make_directory(target)
         missing = [path for path, item in outputs.items() if not _has(target / path, item)]
         self._place.bring(missing, f"{name}{names.STATE}/{names.OUTPUTS}", target)
         for path in missing:

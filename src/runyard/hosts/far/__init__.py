@@ -13,7 +13,8 @@ import json
 from importlib import resources
 
 MODULES = (  # each imports only those before it
-    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "leaving", "upkeep", "packages", "desk",
+    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "checkpoints", "leaving", "upkeep",
+    "packages", "desk",
 )  # fmt: skip
 OLDEST = "3.6"
 TOO_OLD = "too old for runyard: "

@@ -4,11 +4,13 @@ import errno
 import os
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import files, trees
+from . import checkpoints, files, trees
 from .stock import Beat, Json, Stock
 
 Source = Tuple[str, str]  # what it is for, and its digest
 Missing = List[List[Any]]  # digest, size (None: only the yard knows), bytes that are here already
+
+_REPLACED = b"resumes"  # in the directory of an attempt whose run's checkpoints were put there for it
 
 
 def build(stock: Stock, at: List[int], plans: List[Json], beat: Beat) -> Iterator[Json]:
@@ -66,6 +68,8 @@ class _Builder:
             _appear(os.path.join(home, b"inputs"), lambda draft: self._fill_inputs(plan, draft))
         if plan["code"]:
             _appear(os.path.join(home, b"code"), lambda draft: self._fill_code(plan, draft))
+        if _is_to_replace(plan):
+            self._replace_checkpoints(plan)
 
     # --- what is missing ----------------------------------------------------------------------------------------
 
@@ -118,6 +122,17 @@ class _Builder:
         for item in plan["data"]:
             _link(draft, trees.safe(item["to"]), self._leads_to(item))
 
+    def _replace_checkpoints(self, plan: Json) -> None:
+        """Whole or not at all. A note in the attempt's directory says that it was done: what is there later is what the
+        attempt saved itself."""
+        home = files.encode(plan["directory"])
+        target = os.path.join(os.path.dirname(home), checkpoints.NAME)
+        with checkpoints.drafted(target) as draft:
+            if plan["checkpoint"]:
+                tree = self._trees[plan["checkpoint"]]
+                trees.make(tree, draft, lambda entry, path: self._stock.copy(entry, path, self._beat), self._beat)
+        files.write(os.path.join(home, _REPLACED), b"")
+
     def _leads_to(self, item: Json) -> bytes:
         return files.encode(item["path"]) if item["tree"] is None else self._stock.tree(item["tree"])
 
@@ -133,12 +148,19 @@ def _sources(plan: Json) -> Iterator[Source]:
             yield "input", digest
     if plan["code"] and not os.path.isdir(os.path.join(home, b"code")):
         yield "code", plan["code"]
+    if plan["checkpoint"] and _is_to_replace(plan):
+        yield "checkpoint", plan["checkpoint"]
+
+
+def _is_to_replace(plan: Json) -> bool:
+    asked = plan["checkpoint"] or plan["afresh"]
+    return bool(asked) and not os.path.exists(os.path.join(files.encode(plan["directory"]), _REPLACED))
 
 
 def _pin(stock: Stock, at: List[int], plan: Json, built: bool = False) -> Json:
     """Copies need their originals no longer than it takes to make them."""
     data = [item["tree"] for item in plan["data"] if item["tree"] is not None]
-    code = [plan["code"]] if plan["code"] else []
+    code = [digest for digest in (plan["code"], plan["checkpoint"]) if digest]
     blobs = [digest for digest, _ in plan["inputs"]]
     making = {} if built else {"from": data + code, "blobs": blobs}
     return dict(making, agent=stock.agent, at=at, trees=data)

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Tuple, TypeVar
 
-from . import building, commands, files, leaving, outputs, packages, scanning, stock, upkeep
+from . import building, checkpoints, commands, files, leaving, outputs, packages, scanning, stock, upkeep
 
 MARK = b"\0runyard answers\0"  # whatever a login shell says comes before it
 HEAD = struct.Struct(">cI")  # of a frame: its kind, and how many bytes follow
@@ -79,6 +79,13 @@ class Desk:
 
     def do_leave(self, request: Json) -> None:
         leaving.leave(_stock(request), files.encode(request["runs"]), request["leaving"], self._beat)
+        self._tell(None)
+
+    def do_saved(self, request: Json) -> None:
+        self._tell(checkpoints.saved(_stock(request), files.encode(request["runs"])))
+
+    def do_forget(self, request: Json) -> None:
+        checkpoints.forget(files.encode(request["runs"]), request["expired"], self._beat)
         self._tell(None)
 
     def do_fetch(self, request: Json) -> None:

@@ -58,6 +58,7 @@ def install(target: bytes, files: Dict[bytes, bytes]) -> None:
         return
     for name, data in files.items():
         if size(os.path.join(target, name)) != len(data):
+            make_directory(os.path.dirname(os.path.join(target, name)))
             write(os.path.join(target, name), data)
 
 
@@ -67,13 +68,11 @@ def _install_anew(target: bytes, files: Dict[bytes, bytes]) -> bool:
     make_directory(parent)
     draft = tempfile.mkdtemp(prefix=b".install-", dir=parent)
     try:
-        put(draft, files.items(), ())
+        put(draft, files.items(), sorted({os.path.dirname(name) for name in files} - {b""}))
         os.rename(draft, target)
         return True
     except OSError as error:
-        for name in files:
-            remove(os.path.join(draft, name))
-        os.rmdir(draft)
+        remove_tree(draft)
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
         return False

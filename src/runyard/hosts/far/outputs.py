@@ -5,19 +5,22 @@ import hashlib
 import os
 import re
 import stat
+import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import files
 
 CHUNK = 1 << 20
 MOST_NOTES = 10  # of folders that cannot be seen
+SETTLED_S = 2.0  # a file that was changed later than that may change again and have the same time
 
 Json = Dict[str, Any]
 Beat = Callable[[], None]  # called while work goes on that may take long
 
 
 def find(search: Json, beat: Beat) -> Iterator[Json]:
-    """Describes every regular file that the pattern names, or says in a `note` what is left out and why."""
+    """Describes every regular file that the pattern names, or says in a `note` what is left out and why; `torn` is one
+    that was written to while it was read, where only whole ones are asked for."""
     root, taken, beyond, unreadable = files.encode(search["directory"]), 0, 0, 0
     unseen = []  # type: List[Json]
     for path in _wanted(root, search, unseen, beat):
@@ -27,7 +30,7 @@ def find(search: Json, beat: Beat) -> Iterator[Json]:
         elif taken == search["most"]:
             beyond += 1
         else:
-            found = _describe(root, path, text, beat)
+            found = _describe(root, path, text, search, beat)
             taken += "path" in found
             yield found
     for note in unseen[:MOST_NOTES]:
@@ -100,18 +103,33 @@ def _inside(root: bytes, folder: bytes, unseen: List[Json]) -> List[Tuple[bytes,
     return [(path, is_dir) for path, is_dir, entry in kinds if is_dir or entry.is_file(follow_symlinks=False)]
 
 
-def _describe(root: bytes, path: bytes, text: str, beat: Beat) -> Json:
-    total, size = hashlib.sha256(), 0
+def _describe(root: bytes, path: bytes, text: str, search: Json, beat: Beat) -> Json:
     try:
         with _open(os.path.join(root, path)) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            for chunk in iter(lambda: file.read(CHUNK), b""):
-                total.update(chunk)
-                size += len(chunk)
-                beat()
+            before = os.fstat(file.fileno())
+            size, digest = _remembered(search, text, before) or _read_through(file, beat)
+            after = os.fstat(file.fileno())
     except OSError as error:
         return {"note": "output left out: %s: %s" % (text, (error.strerror or str(error)).lower())}
-    return {"path": text, "size": size, "digest": "sha256:" + total.hexdigest(), "mode": mode}
+    if search.get("whole") and (size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        return {"torn": text}
+    is_settled = abs(time.time() - after.st_mtime) > SETTLED_S
+    changed = before.st_mtime_ns if is_settled else 0
+    return {"path": text, "size": size, "digest": digest, "mode": stat.S_IMODE(before.st_mode), "changed": changed}
+
+
+def _remembered(search: Json, text: str, found: os.stat_result) -> Optional[Tuple[int, str]]:
+    size, changed, digest = (search.get("known") or {}).get(text, (-1, 0, ""))
+    return (size, digest) if changed and (size, changed) == (found.st_size, found.st_mtime_ns) else None
+
+
+def _read_through(file: BinaryIO, beat: Beat) -> Tuple[int, str]:
+    total, size = hashlib.sha256(), 0
+    for chunk in iter(lambda: file.read(CHUNK), b""):
+        total.update(chunk)
+        size += len(chunk)
+        beat()
+    return size, "sha256:" + total.hexdigest()
 
 
 def _open(path: bytes) -> BinaryIO:

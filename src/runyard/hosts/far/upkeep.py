@@ -1,6 +1,7 @@
 """Keep a cache within its size: what was used least recently goes first, and never what an attempt needs."""
 
 import collections
+import contextlib
 import fcntl
 import os
 import re
@@ -101,10 +102,11 @@ def _evict(stock: Stock, shelf: _Shelf, limit: int, beat: Beat) -> None:
             if entry.digest in (shared if entry.is_tree else pinned) or shelf.is_held(entry):
                 continue
             shelf.take_out(entry)
-            if entry.is_tree:
-                aside.append(put_away(entry.path))
-            else:
+            if not entry.is_tree:
                 files.remove(entry.path)
+            else:
+                with contextlib.suppress(FileNotFoundError):  # another agent was quicker, since the shelf was looked at
+                    aside.append(put_away(entry.path))
     for path in aside:
         files.remove_tree(path)
 

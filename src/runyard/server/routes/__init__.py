@@ -6,24 +6,32 @@ from runyard.server.route import Route
 from runyard.server.routes import (
     agents,
     blobs,
+    checkpoints,
     drop_boxes,
     links,
     logs,
+    metrics,
     outputs,
     packs,
     recipes,
     replies,
+    reruns,
     runs,
     sites,
+    sweeps,
     system,
     tokens,
     training_runs,
 )
 
 _ROWS: tuple[Route, ...] = (
+    *reruns.ROUTES,  # its fixed word is looked at before {id}
     *runs.ROUTES,
     *logs.ROUTES,
+    *metrics.ROUTES,
     *outputs.ROUTES,
+    *checkpoints.ROUTES,
+    *sweeps.ROUTES,
     *recipes.ROUTES,
     *replies.ROUTES,
     *links.ROUTES,

@@ -17,7 +17,7 @@ from runyard.server.check import check
 from runyard.server.parameters import path, query
 from runyard.server.route import Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import BOOLEAN, Schema, integer, listed, record
+from runyard.server.schemas.build import ANYTHING, BOOLEAN, Schema, integer, listed, record
 from runyard.server.schemas.common import NAME, RUN_ID
 from runyard.server.stream import unless_gone
 
@@ -89,6 +89,14 @@ async def put_file(call: Call) -> Response:
     return answer({"size": held})
 
 
+async def expire(call: Call) -> Response:
+    given = await call.json()
+    check(given, ref("ExpiryQuestion"), "question")
+    who = (given["site"], given["agent"], given["incarnation"])
+    found = await asyncio.wrap_future(call.service.yard.expire_checkpoints(call.caller, *who, given["runs"]))
+    return answer({"expired": {str(run): attempt for run, attempt in found.items()}})
+
+
 SITE = query("site", NAME, "The agent's site", required=True)
 WAIT: Schema = {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT}
 INTRODUCED = record({"incarnation": integer("To be named from now on", 1), "claims": listed(ref("Claim"))})
@@ -126,6 +134,12 @@ ROUTES = (
             query("seen", integer("", 0, 1 << 62), "The number of the last answer"),
         ),
         answers=(Answer(description="Whether there is news", schema=NEWS),),
+    ),
+    Route(
+        method="POST", path="/agents/checkpoints", handler=expire, access=Access.AGENT,
+        summary="Which runs' checkpoints an agent may remove", body=Body(schema=ref("ExpiryQuestion")),
+        answers=(Answer(description="Runs, each with its newest attempt", schema=record({"expired": ANYTHING})),),
+        errors=(409,),
     ),
     Route(
         method="PUT", path="/agents/files/{run}/{attempt}/{file}", handler=put_file, access=Access.AGENT,

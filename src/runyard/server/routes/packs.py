@@ -41,7 +41,7 @@ async def put_pack(call: Call) -> Response:
 
 
 def _store(blobs: Blobs, data: bytes) -> int:
-    contents = dict(packs.unpack([data]))
+    contents = dict(packs.parse(data))
     if not contents:
         raise errors.InvalidInput("the pack is empty", "send at least one file")
     blobs.put_many(contents)
@@ -98,23 +98,23 @@ async def append_blob(call: Call) -> Response:
     if await call.service.read(blobs.has, digest):
         return answer({"digest": digest, "held": size, "complete": True})
     held = await _append_all(call, blobs, digest)
-    if held >= size:
-        await call.service.write(blobs.commit_partial, digest)
-    return answer({"digest": digest, "held": held, "complete": held >= size})
+    if held == size:
+        await call.service.write(blobs.commit_partial, digest, size)
+    return answer({"digest": digest, "held": held, "complete": held == size})
 
 
 async def _append_all(call: Call, blobs: Blobs, digest: str) -> int:
     """What arrived stays, also when the sender goes away in the middle: it is told how much there is when it asks."""
-    offset, gathered = call["offset"], bytearray()
+    size, offset, gathered = call["size"], call["offset"], bytearray()
     async for chunk in body.stream(call.receive):
         gathered += chunk
         if len(gathered) >= APPENDED_AT_ONCE:
-            held = await call.service.write(blobs.append_partial, digest, offset, bytes(gathered))
+            held = await call.service.write(blobs.append_partial, digest, size, offset, bytes(gathered))
             if held < offset + len(gathered):
                 return held
             offset += len(gathered)
             gathered.clear()
-    return await call.service.write(blobs.append_partial, digest, offset, bytes(gathered))
+    return await call.service.write(blobs.append_partial, digest, size, offset, bytes(gathered))
 
 
 async def _asked(call: Call) -> list[str]:
@@ -174,7 +174,8 @@ ROUTES = (
         ),
         summary="Store a large file piece by piece", body=Body(schema=FILE, media_type=OCTETS, required=False),
         description="The answer says how much is held, which is where to go on; an empty body asks just that. When all "
-        "of it is there it is stored, or dropped and refused where it has another digest.",
+        "of it is there it is stored, or dropped and refused where it has another digest. Senders that say another size do "
+        "not meet.",
         answers=(
             Answer(
                 description="As far as it is there",

@@ -18,8 +18,8 @@ from runyard.server.check import check
 from runyard.server.parameters import path, query
 from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import Schema, integer, listed, or_null, record, text
-from runyard.server.schemas.common import RUN_ID, RUN_STATE
+from runyard.server.schemas.build import Schema, integer, listed, one_of, or_null, record, text
+from runyard.server.schemas.common import RUN_ID, RUN_STATE, SWEEP_ID
 from runyard.server.stream import unless_gone, wait_for_run
 from runyard.yard.views import RunFilter
 
@@ -82,6 +82,7 @@ async def list_runs(call: Call) -> Response:
         tag=call["tag"],
         name=call["name"],
         recipe=call["recipe"],
+        sweep=call["sweep"],
         ids=parse_ids(call["ids"]),
         before=call["before"],
         limit=call["limit"],
@@ -94,6 +95,9 @@ def parse_ids(words: list[str]) -> tuple[int, ...]:
     chosen = selectors.parse_selectors(words)
     if chosen.last:
         raise errors.InvalidInput("ids: 'last' is not a number", f"ask for {PREFIX}/runs/last")
+    if chosen.sweeps:
+        sweep = chosen.sweeps[0]
+        raise errors.InvalidInput(f"ids: 'S{sweep}' is not a number", f"ask for {PREFIX}/sweeps/{sweep}/trials")
     if len(chosen.ids) > MOST_IDS:
         raise errors.InvalidInput(f"ids: {len(chosen.ids)} runs are more than {MOST_IDS}", "ask in several requests")
     return chosen.ids
@@ -122,7 +126,7 @@ async def cancel(call: Call) -> Response:
 
 
 async def retry(call: Call) -> Response:
-    return await _one(call, call.service.yard.retry(call.caller, [call["id"]]))
+    return await _one(call, call.service.yard.retry(call.caller, [call["id"]], call["checkpoints"] or ""))
 
 
 async def _one(call: Call, wish: Future[Outcomes]) -> Response:
@@ -137,7 +141,9 @@ async def cancel_many(call: Call) -> Response:
 
 
 async def retry_many(call: Call) -> Response:
-    return await _many(call.service.yard.retry(call.caller, await _body_ids(call)))
+    given = await call.json()
+    check(given, MANY_RETRIES, "body")
+    return await _many(call.service.yard.retry(call.caller, given["ids"], given.get("checkpoints") or ""))
 
 
 async def _body_ids(call: Call) -> list[int]:
@@ -158,7 +164,10 @@ async def _many(wish: Future[Outcomes]) -> Response:
 MOST_IDS = 10_000
 ID = path("id", RUN_ID, "The run")
 MANY_SPECS = record({"runs": listed(ref("RunSpec"), minItems=1, maxItems=MOST_RUNS)})
-MANY_IDS = record({"ids": listed(RUN_ID, minItems=1, maxItems=MOST_IDS)})
+IDS = listed(RUN_ID, minItems=1, maxItems=MOST_IDS)
+MANY_IDS = record({"ids": IDS})
+HOW = one_of(("resume", "afresh"), "resume: refused where nothing was saved; afresh: what was saved is discarded")
+MANY_RETRIES = record({"ids": IDS, "checkpoints": or_null(HOW)}, required=["ids"])
 WISHES: Schema = record(
     {
         "runs": listed(ref("Run")),
@@ -193,6 +202,7 @@ FILTERS = (
     query("tag", text(maxLength=100), "Only runs with this tag"),
     query("name", text(maxLength=200), "Only runs with exactly this name"),
     query("recipe", text(maxLength=100), "Only runs of this recipe"),
+    query("sweep", SWEEP_ID, "Only runs of this sweep"),
     *PAGE,
 )
 
@@ -224,7 +234,7 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/runs/retry", handler=retry_many, access=Access.MEMBER,
-        summary="Retry many runs", body=Body(schema=MANY_IDS, example={"ids": [42, 43]}),
+        summary="Retry many runs", body=Body(schema=MANY_RETRIES, example={"ids": [42, 43]}),
         answers=(Answer(status=202, description="Queued again, except where an error says why not", schema=WISHES),),
     ),
     Route(
@@ -257,7 +267,8 @@ ROUTES = (
         answers=(Answer(status=202, description="The run", schema=ref("Run")),), errors=(404, 409),
     ),
     Route(
-        method="POST", path="/runs/{id}/retry", handler=retry, access=Access.MEMBER, parameters=(ID,),
+        method="POST", path="/runs/{id}/retry", handler=retry, access=Access.MEMBER,
+        parameters=(ID, query("checkpoints", HOW, "Without it, the run goes on from what it saved, if anything")),
         summary="Put a run that has ended back into the queue",
         answers=(Answer(status=202, description="The run", schema=ref("Run")),), errors=(404, 409),
     ),

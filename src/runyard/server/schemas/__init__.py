@@ -6,7 +6,7 @@ bodies of agents and tokens are checked against these schemas by runyard.server.
 
 from __future__ import annotations
 
-from runyard.server.schemas import common, nodes, places, recipes, runs, staged, wire
+from runyard.server.schemas import common, metrics, nodes, places, recipes, runs, staged, sweeps, wire
 from runyard.server.schemas.build import Schema, ref
 
 __all__ = ["COMPONENTS", "Schema", "ref"]
@@ -27,8 +27,12 @@ COMPONENTS: dict[str, Schema] = {
     "Attempt": runs.ATTEMPT,
     "Event": runs.EVENT,
     "Output": runs.OUTPUT,
+    "SavedCheckpoint": runs.SAVED_CHECKPOINT,
     "Plan": runs.PLAN,
     "Usage": runs.USAGE,
+    "Metric": metrics.METRIC,
+    "Metrics": metrics.METRICS,
+    "MetricPoint": metrics.POINT,
     "Gpu": places.GPU,
     "Capacity": places.CAPACITY,
     "SiteSpec": places.SITE_SPEC,
@@ -54,5 +58,16 @@ COMPONENTS: dict[str, Schema] = {
     "SyncRequest": wire.SYNC_REQUEST,
     "SyncResponse": wire.SYNC_RESPONSE,
     "Claim": wire.CLAIM,
+    "ExpiryQuestion": wire.EXPIRY_QUESTION,
+    "SweepSpec": sweeps.SWEEP_SPEC,
+    "Objective": sweeps.OBJECTIVE,
+    "EarlyStop": sweeps.EARLY_STOP,
+    "SubmittedSweep": sweeps.SUBMITTED_SWEEP,
+    "PlannedSweep": sweeps.PLANNED_SWEEP,
+    "Sweep": sweeps.SWEEP,
+    "Trial": sweeps.TRIAL,
+    "TrialRun": sweeps.TRIAL_RUN,
+    "Decision": sweeps.DECISION,
+    "Replay": sweeps.REPLAY,
     "Error": common.ERROR,
 }

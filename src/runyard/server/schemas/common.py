@@ -6,6 +6,7 @@ from runyard.model import spec, states
 from runyard.server.schemas.build import ANYTHING, Schema, described, integer, one_of, or_null, record, text
 
 RUN_ID = integer("The run's number", 1, (1 << 62))
+SWEEP_ID = integer("The sweep's number: 1 for what people write as S1", 1, (1 << 62))
 TIME: Schema = {"type": ["string", "null"], "format": "date-time"}
 NAME = text(pattern=f"^{spec.NAME.pattern}$")
 DIGEST = text("SHA-256 of the bytes", pattern="^sha256:[0-9a-f]{64}$")

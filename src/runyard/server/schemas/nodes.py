@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runyard.model import nodes
-from runyard.server.schemas.build import Schema, described, integer, listed, record, text
+from runyard.server.schemas.build import Schema, described, integer, listed, or_null, record, text
 from runyard.server.schemas.common import NAME
 
 NODE_NAME = text(pattern=f"^{nodes.NAME.pattern}$")
@@ -32,6 +32,8 @@ DISK = record(
         "path": text("Where runs are written", maxLength=4096),
         "free": integer("Bytes"),
         "kept": integer("With less than this, nothing new is started"),
+        "cache": or_null(integer("Bytes of code and data that are there for later runs; null: not known yet")),
+        "cache_limit": or_null(integer("What of that is kept at most, besides what runs need")),
     },
     description="How much room there is; of several places the one that is nearest to being full.",
 )

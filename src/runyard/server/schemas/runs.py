@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from runyard.model import array, input_file, python_env, resources, spec, states
+from runyard.model import (
+    array,
+    checkpoints,
+    input_file,
+    metric_patterns,
+    passing,
+    python_env,
+    resources,
+    signals,
+    spec,
+    states,
+)
 from runyard.server.schemas.build import (
     ANYTHING,
     BOOLEAN,
@@ -30,6 +41,7 @@ from runyard.server.schemas.common import (
     REASON,
     RUN_ID,
     RUN_STATE,
+    SWEEP_ID,
     TIME,
 )
 from runyard.server.schemas.nodes import LABELS, node_names
@@ -66,7 +78,7 @@ RETRY = record(
 
 STOP = record(
     {
-        "signal": text(f"The signal that asks it to stop: {', '.join(spec.SIGNALS)}"),
+        "signal": text(f"The signal that asks it to stop: {', '.join(signals.KNOWN)}"),
         "grace": {"anyOf": [{"const": 0}, duration("How long it may take before it is killed")]},
     },
     required=[],
@@ -74,12 +86,21 @@ STOP = record(
 
 CHECKPOINT = record(
     {
-        "signal": text(f"The signal that warns it before its time limit: {', '.join(spec.SIGNALS)}"),
+        "signal": text(f"The signal that warns it before its time limit: {', '.join(signals.KNOWN)}"),
         "grace": {"anyOf": [{"const": 0}, duration("How long before the limit")]},
         "max_attempts": integer("How many attempts it may take", 1, 10_000),
+        "every": {
+            "description": "How often what it saved comes to the yard; without it, as the site says",
+            "anyOf": [duration("While it runs, and at the end of an attempt"), one_of(("", "end", "never"))],
+        },
+        "keep": integer("How many of them the yard keeps", 1, checkpoints.MOST_KEPT),
+        "prune": {
+            "description": "Of files with such names, only so many stay at the site, too",
+            "anyOf": [text(minLength=1), TEXTS],
+        },
     },
     required=[],
-    description="A run longer than its time limit: it is warned, saves, and goes on in another attempt.",
+    description="A run that can go on from what it saved: warned before its limit, it goes on in another attempt.",
 )
 
 ARRAY = record(
@@ -108,8 +129,15 @@ COMMAND: Schema = {
     "With params, {name} is replaced by a parameter",
     "anyOf": [text(minLength=1), listed({"type": "string"})],
 }
+PARAMS_AS = one_of(passing.WAYS, "How parameters that the command does not name are added to it, or to the environment")
+INDEX = integer("Its number in its sweep: {index} in the command, $RUNYARD_INDEX", 1, spec.MOST_RUNS)
+DIALECT = one_of(spec.DIALECTS, "Whose variables it finds, such as SLURM_JOB_ID or JOB_ID")
 ORIGIN = record(
-    {"host": text("Where it was submitted", maxLength=300), "env": ENVIRONMENT},
+    {
+        "host": text("Where it was submitted", maxLength=300),
+        "env": ENVIRONMENT,
+        "run": or_null(described(RUN_ID, "The run that it was made again from")),
+    },
     required=[],
     description="Environment of the submitter: the default where the run executes on that host",
 )
@@ -155,6 +183,20 @@ PYTHON_ENV: Schema = {
     ],
 }
 
+METRIC_PATTERNS = record(
+    {
+        "stdout": {
+            "description": "Regular expressions for lines that it prints; each named group is a metric",
+            "anyOf": [
+                text(minLength=1, maxLength=metric_patterns.LONGEST),
+                listed(text(maxLength=metric_patterns.LONGEST), maxItems=metric_patterns.MOST),
+            ],
+        },
+    },
+    required=[],
+    description="Where metrics are read from, beside the files below $OUTPUT_DIR.",
+)
+
 RUN_SPEC = record(
     {
         "command": COMMAND,
@@ -162,6 +204,7 @@ RUN_SPEC = record(
         "project": or_null({**NAME, "description": "What it belongs to", "default": "default"}),
         "name": or_null(text("A title for people", maxLength=200)),
         "params": or_null(described(ANYTHING, "Parameters, also in the JSON file $RUNYARD_PARAMS")),
+        "params_as": or_null(PARAMS_AS),
         "env": or_null(described(ENVIRONMENT, "Environment variables")),
         "cwd": or_null(
             text("Working directory, absolute; without it the code, or a fresh one", pattern="^/", maxLength=4096)
@@ -175,6 +218,7 @@ RUN_SPEC = record(
             {**listed(INPUT, maxItems=input_file.MOST), "description": "Files that it finds below $RUNYARD_INPUTS"}
         ),
         "outputs": or_null({**TEXTS, "description": "Which files below $OUTPUT_DIR come back", "default": ["**"]}),
+        "metrics": or_null(METRIC_PATTERNS),
         "keep": or_null(text("What stays at the site afterwards: none, unsaved, outputs, failed:3d, all:7d")),
         "split_output": or_null(described(BOOLEAN, "Also keep stdout and stderr apart")),
         "stdout": or_null(output_file("A file for standard output")),
@@ -187,8 +231,9 @@ RUN_SPEC = record(
         "priority": or_null(integer("Higher goes first", -1000, 1000)),
         "after": or_null({"description": "Runs that must succeed first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
         "after_any": or_null({"description": "Runs that must end first", "anyOf": [RUN_ID, listed(RUN_ID)]}),
+        "index": or_null(INDEX),
         "array": or_null(ref("Array")),
-        "dialect": or_null(one_of(spec.DIALECTS, "Whose variables it finds, such as SLURM_JOB_ID or JOB_ID")),
+        "dialect": or_null(DIALECT),
         "retry": or_null({"anyOf": [integer("As retry.max", 0, 100), ref("Retry")]}),
         "stop": or_null(ref("Stop")),
         "checkpoint": {"anyOf": [ref("Checkpoint"), {"type": ["boolean", "null"]}]},
@@ -212,14 +257,22 @@ RUN = record(
         "detail": or_null(text("One sentence more")),
         "exit_code": or_null(described({"type": "integer"}, "The command's own; 128+n after signal n")),
         "params": ANYTHING,
+        "params_as": or_null(PARAMS_AS),
         "site": or_null(text()),
         "node": or_null(text("The machine it ran on")),
         "attempt": integer("How often it was started"),
         "priority": {"type": "integer"},
         "tags": TEXTS,
         "command": COMMAND,
+        "index": or_null(INDEX),
         "array": or_null(ref("Array")),
+        "dialect": or_null(DIALECT),
         "recipe": or_null(text("The recipe that made it")),
+        "seed": or_null(integer("Given to the command as $RUNYARD_SEED", 0, (1 << 63) - 1)),
+        "sweep": or_null(
+            record({"id": SWEEP_ID, "trial": integer("Counted from 1", 1), "rep": integer("Counted from 1", 1)})
+        ),
+        "rerun_of": or_null(described(RUN_ID, "The run that it was made again from")),
         "resources": described(ANYTHING, "What it asked for"),
         "granted": GRANTED,
         "created_at": TIME,
@@ -260,9 +313,24 @@ FULL_RUN = record(
         **RUN["properties"],
         "spec": described(ANYTHING, "The RunSpec, without fields that have their default"),
         "after": listed(RUN_ID),
+        "checkpoint": or_null(described(ref("SavedCheckpoint"), "The newest that it saved")),
         "attempts": listed(ref("Attempt")),
     },
     description="A run with its spec and attempts.",
+)
+
+SAVED_CHECKPOINT = record(
+    {
+        "number": integer("Counted from 1", 1),
+        "attempt": integer("The attempt that saved it", 1),
+        "at": TIME,
+        "tree": or_null(described(DIGEST, "The folder of its files, a blob; null: it is at its site only")),
+        "size": integer("Bytes"),
+        "files": integer("How many"),
+        "site": text("Where it was saved"),
+        "agent": text("By whose attempt"),
+    },
+    description="What a run saved, as it was at one time.",
 )
 
 SUBMITTED = record(

@@ -11,12 +11,13 @@ from runyard.server.schemas.build import (
     described,
     integer,
     listed,
+    one_of,
     or_null,
     record,
     ref,
     text,
 )
-from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, NAME
+from runyard.server.schemas.common import ATTEMPT_STATE, DIGEST, NAME, RUN_ID
 from runyard.server.schemas.nodes import LABEL
 
 KEY = text("run.attempt, such as 42.1", pattern=r"^[1-9][0-9]{0,17}\.[1-9][0-9]{0,8}$")
@@ -58,6 +59,16 @@ REPORT = record(
         "gone": or_null(text(maxLength=1 << 16)),
         "outputs": listed(ref("ReportedOutput")),
         "brought": or_null(integer("Of one that goes on: the wish for outputs that these answer", 1, 1 << 31)),
+        "checkpoint": or_null(
+            record(
+                {
+                    "tree": or_null(described(DIGEST, "The folder of its files; null: they are at its site only")),
+                    "size": integer("Bytes", 0, 1 << 62),
+                    "files": integer("How many", 0, 1 << 31),
+                }
+            )
+        ),
+        "saved": or_null(integer("Of one that goes on: the wish for its checkpoints that this answers", 1, 1 << 31)),
     },
     required=["key", "state"],
     description="What an agent saw of one attempt.",
@@ -89,8 +100,27 @@ CLAIM = record(
         "avoid": described(TEXTS, "Nodes of the site that failed earlier attempts of the run"),
         "state": ATTEMPT_STATE,
         "permit": or_null(described(NUMBER, "Seconds that it may live after the yard last heard of its agent")),
+        "resume": or_null(
+            record(
+                {
+                    "tree": or_null(described(DIGEST, "The newest checkpoint that the yard has")),
+                    "held": described(BOOLEAN, "What lies at its place is at least as new"),
+                    "afresh": described(BOOLEAN, "It is to begin anew"),
+                },
+                description="What a later attempt may go on from.",
+            )
+        ),
     },
     description="An attempt that now belongs to the agent.",
+)
+
+EXPIRY_QUESTION = record(
+    {
+        "site": NAME,
+        "agent": NAME,
+        "incarnation": integer("From hello", 0, 1 << 31),
+        "runs": described(listed(RUN_ID), "Runs that have checkpoints at the agent's place"),
+    }
 )
 
 SYNC_RESPONSE = record(
@@ -98,8 +128,18 @@ SYNC_RESPONSE = record(
         "claims": listed(ref("Claim")),
         "stops": listed(record({"key": KEY, "reason": text()})),
         "settled": listed(KEY),
+        "given_up": described(listed(KEY), "Of these, those that the yard had given up without the agent's report"),
         "wanted": described(
-            listed(record({"key": KEY, "number": integer("The newest wish", 1)})), "Whose outputs so far to bring"
+            listed(
+                record(
+                    {
+                        "key": KEY,
+                        "number": integer("The newest wish", 1),
+                        "what": one_of(("outputs", "checkpoints")),
+                    }
+                )
+            ),
+            "Of which attempts to bring what they have left so far",
         ),
         "more": described(BOOLEAN, "Runs are waiting that would fit"),
     }

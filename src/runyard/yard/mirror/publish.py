@@ -15,7 +15,7 @@ from runyard.blobs import BlobStore
 from runyard.model import portable_names
 from runyard.model.mirror import Mirror
 from runyard.model.states import RunState
-from runyard.store import Store, attempts, runs
+from runyard.store import Store, attempts, runs, sweeps
 from runyard.store.rows import AnyRow
 from runyard.yard import settle, views
 from runyard.yard.logs import LogView
@@ -34,6 +34,7 @@ class Result:
 
     row: AnyRow
     tags: list[str]
+    place: AnyRow | None  # in a sweep
     tries: list[AnyRow]
     outputs: list[AnyRow]
 
@@ -70,6 +71,7 @@ class Results(Walk):
             return Result(
                 row=row,
                 tags=runs.tags_of(connection, [row.id]).get(row.id, []),
+                place=sweeps.place_of(connection, row.id),
                 tries=attempts.of_run(connection, row.id),
                 outputs=attempts.outputs_of(connection, row.id),
             )
@@ -155,8 +157,7 @@ class Results(Walk):
         git = (result.spec.get("code") or {}).get("git")
         return {
             "yard": self._yard,
-            **views.run_view(result.row, result.tags),
-            "seed": result.spec.get("seed"),
+            **views.run_view(result.row, result.tags, result.place),
             "git": git,
             "attempts": [views.attempt_view(row, self._log_size(row)) for row in result.tries],
             "outputs": [{**views.output_view(row), "file": f"outputs/{names[row.path]}"} for row in result.outputs],

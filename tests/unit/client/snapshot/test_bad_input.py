@@ -132,17 +132,17 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], list[int]]
     """`written(path, 3)`: somebody writes to the file during the first three times that it is read. Gives the sizes."""
 
     def arrange(path: Path, times: int) -> list[int]:
-        real = hashlib.file_digest
+        real = reading._digest
         sizes: list[int] = []
 
-        def read(file: Any, name: str) -> Any:
-            found = real(file, name)
+        def read(file: Any, size: int) -> Any:
+            found = real(file, size)
             if len(sizes) < times:
                 path.write_text(path.read_text() + "more\n")
             sizes.append(path.stat().st_size)
             return found
 
-        monkeypatch.setattr(hashlib, "file_digest", read)
+        monkeypatch.setattr(reading, "_digest", read)
         return sizes
 
     return arrange
@@ -161,6 +161,22 @@ def test_a_file_that_changes_once_is_read_again(
     sizes = written(project / "a.py", 1)
     assert code(project, camera).tree.files[0].size == 8
     assert sizes == [8, 8]
+
+
+def test_many_large_files_are_as_good_as_one(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read by several threads, and the first trouble of one ends all."""
+    monkeypatch.setattr(reading, "WORTH", 1)
+    monkeypatch.setattr(reading, "SMALL", 50_000)
+    texts = {f"{number}.bin": f"{number} " * 10_000 for number in range(20)}
+    write(project, texts)
+    found = reading.look(project, list(texts), "the code")
+    done: list[int] = []
+    read = {file.path: file.digest for file in reading.digests(found, StatCache(None, project), done.append)}
+    assert read == {name: f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" for name, text in texts.items()}
+    assert sorted(done) == sorted(map(len, texts.values()))
+    (project / "7.bin").unlink()
+    with pytest.raises(errors.InvalidInput, match=r"7\.bin changed while it was read"):
+        reading.digests(found, StatCache(None, project), lambda size: None)
 
 
 def test_a_file_that_goes_away_before_it_is_read(project: Path) -> None:

@@ -1,0 +1,35 @@
+"""`runyard best`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runyard.cli import output, selection
+from runyard.cli.sweep import bests
+from runyard.client import Client
+from runyard.model import selectors
+
+
+@click.command("best")
+@click.argument("runs", nargs=-1, metavar="[RUN]... | SWEEP")
+@selection.filter_options
+@bests.metric_options
+@output.quiet_option
+@output.json_option
+def command(runs: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> None:
+    """Show the best of some runs, or of a sweep, and where its outputs are.
+
+    \b
+      runyard best S1
+      runyard best 40-57 --metric val/acc --maximize
+      runyard best --project digits --metric val/loss
+    """
+    client = Client(start=False)
+    writer = output.writer(as_json, quiet)
+    if len(runs) == 1 and selectors.is_sweep(runs[0]):
+        bests.of_sweep(client.find_sweep(runs[0]), given, writer)
+    else:
+        wanted = bests.objective(given)
+        bests.of_runs(selection.select(client, runs, given), wanted, given["limit"], writer)

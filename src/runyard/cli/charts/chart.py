@@ -1,0 +1,63 @@
+"""What is to be drawn: some curves over a common axis."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from runyard.cli.charts.axes import Axis
+
+Spot = tuple[float, float]  # 0 to 1 from the left, and from below
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    title: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chart:
+    curves: Sequence[Curve]
+    title: str
+    x_title: str = "step"
+    is_log: bool = False  # from bottom to top
+
+    def axes(self) -> tuple[Axis, Axis]:
+        x = Axis.over(itertools.chain.from_iterable(curve.xs for curve in self.curves))
+        return x, Axis.over(itertools.chain.from_iterable(curve.ys for curve in self.curves), is_log=self.is_log)
+
+    def strokes(self) -> list[list[list[Spot]]]:
+        """For each curve the lines that it is made of: what is not a number leaves a gap."""
+        x, y = self.axes()
+        return [list(_strokes(curve, x, y)) for curve in self.curves]
+
+
+def _strokes(curve: Curve, x: Axis, y: Axis) -> Iterator[list[Spot]]:
+    stroke: list[Spot] = []
+    for across, up in zip(map(x.place, curve.xs), map(y.place, curve.ys), strict=True):
+        if across is None or up is None:
+            if stroke:
+                yield stroke
+            stroke = []
+        else:
+            stroke.append((across, up))
+    if stroke:
+        yield stroke
+
+
+def smooth(values: Sequence[float], weight: float) -> list[float]:
+    """A moving mean in which each step back counts `weight` as much, without the pull of the first value. What is not a
+    number stays so, and does not touch the others."""
+    found, mean, total = list[float](), 0.0, 0.0
+    for value in values:
+        if math.isfinite(value):
+            mean, total = mean * weight + value * (1 - weight), total * weight + (1 - weight)
+            found.append(mean / total)
+        else:
+            found.append(value)
+    return found

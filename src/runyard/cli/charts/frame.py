@@ -1,0 +1,56 @@
+"""Where everything is in a picture, in pixels from its upper left corner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runyard.cli.charts.axes import Tick
+from runyard.cli.charts.chart import COLOURS, Chart, Spot
+
+WIDTH, CURVES = 960, 480  # of the picture, and of the part with the curves, from top to bottom
+EDGE = 24
+TITLE = 32
+MOST_IN_LEGEND = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    left: int
+    right: int
+    top: int
+    bottom: int
+    width: int
+    height: int
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    legend: list[int]  # where each of its lines is
+
+    @classmethod
+    def around(cls, chart: Chart, *, character: int, line: int) -> Frame:
+        """`character` and `line`: how large a text is."""
+        x, y = chart.axes()
+        y_ticks = y.ticks(8)
+        left = EDGE + character * max((len(tick.label) for tick in y_ticks), default=0)
+        bottom = EDGE + TITLE + CURVES
+        first = bottom + 2 * line + EDGE
+        shown = min(len(chart.curves), MOST_IN_LEGEND)
+        longest = max(len(tick.label) for tick in x.ticks(10))
+        return cls(
+            left=left, right=WIDTH - EDGE, top=EDGE + TITLE, bottom=bottom, width=WIDTH,
+            height=first + shown * line + EDGE // 2,
+            x_ticks=x.ticks(max(2, min(10, (WIDTH - left - EDGE) // (character * (longest + 3))))), y_ticks=y_ticks,
+            legend=[first + index * line for index in range(shown)],
+        )  # fmt: skip
+
+    def across(self, at: float) -> float:
+        return self.left + at * (self.right - self.left)
+
+    def down(self, at: float) -> float:
+        return self.bottom - at * (self.bottom - self.top)
+
+    def at(self, spot: Spot) -> tuple[float, float]:
+        return self.across(spot[0]), self.down(spot[1])
+
+
+def colour(owner: int) -> str:
+    return COLOURS[owner % len(COLOURS)]

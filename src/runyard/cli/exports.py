@@ -1,0 +1,93 @@
+"""Every value that runs have reported, in one file: a row for each step of each run, a column for each metric."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from runyard import errors
+from runyard.client import Run
+from runyard.client import metrics as client_metrics
+from runyard.model.series import Table
+
+RUN = "run"
+ROWS_AT_ONCE = 50_000
+
+Choose = Callable[[Iterable[str]], list[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Export:
+    tables: dict[int, Table]  # by run
+    columns: list[str]
+
+    @property
+    def size(self) -> int:
+        return sum(len(table) for table in self.tables.values())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for run, table in self.tables.items():
+            for row in table.rows():
+                yield {RUN: run, **row}
+
+
+def collect(runs: Sequence[Run], choose: Choose) -> Export:
+    """Of those names that are chosen from what each run has."""
+    tables = {run.id: _table(run, choose) for run in runs}
+    columns = dict.fromkeys([RUN, *(name for table in tables.values() for name in table.columns())])
+    return Export(tables=tables, columns=list(columns))
+
+
+def _table(run: Run, choose: Choose) -> Table:
+    names = choose(metric["name"] for metric in run.reported())
+    return client_metrics.table(run, names) if names else Table()
+
+
+def write_csv(export: Export, file: TextIO) -> None:
+    writer = csv.DictWriter(file, export.columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(export.rows())
+
+
+def to_file(export: Export, form: str, path: Path) -> None:
+    """It appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _write(export, form, draft)
+        os.replace(draft, path)
+    except OSError as error:
+        raise errors.ConfigError(f"{path} cannot be written: {error.strerror}", "name another file") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(export: Export, form: str, draft: Path) -> None:
+    if form == "csv":
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            write_csv(export, file)
+    else:
+        _write_parquet(export, draft)
+
+
+def _write_parquet(export: Export, draft: Path) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise errors.ConfigError("Parquet files need pyarrow", "pip install 'runyard[parquet]'") from None
+    kinds = {RUN: pyarrow.int64()}
+    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.float64())) for name in export.columns])
+    with parquet.ParquetWriter(draft, schema) as writer:
+        for rows in _batches(export.rows()):
+            columns = [[row.get(name) for row in rows] for name in export.columns]
+            writer.write_table(pyarrow.table(columns, schema=schema))
+
+
+def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        yield batch

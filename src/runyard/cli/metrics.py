@@ -1,0 +1,110 @@
+"""`runyard metrics`."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runyard import errors
+from runyard.cli import output, selection, words
+from runyard.client import Client, Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+CSV, PARQUET = "csv", "parquet"
+
+
+@click.command("metrics")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Only this metric, or 'val/*'. Repeatable.")
+@click.option("--csv", "form", flag_value=CSV, default=None, help="Write every value: a row for each step.")
+@click.option("--parquet", "form", flag_value=PARQUET, default=None, help="The same as a Parquet file (needs pyarrow).")
+@click.option("-o", "--output", "target", metavar="FILE", help="Where to write them (CSV default: standard output).")
+@output.json_option
+def command(runs: tuple[str, ...], names: tuple[str, ...], form: str | None, target: str | None, as_json: bool) -> None:
+    """Show what runs have reported, or export every value.
+
+    RUN is a number, a range such as 3-9, a sweep such as S1, or last (which is meant when none is named).
+    """
+    form = _form(form, target, as_json)
+    found = selection.select(Client(start=False), runs or ("last",))
+    if form is not None:
+        _export(found, names, form, target, as_json)
+        return
+    documents = [_document(run, names) for run in found]
+    rows = [{"run": document["id"], **metric} for document in documents for metric in document["metrics"]]
+    output.writer(as_json).write(
+        documents[0] if len(documents) == 1 else documents, lambda console: _draw(console, rows, found)
+    )
+
+
+def wanted(known: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Those that are meant: a name as it is, or a pattern."""
+    return [name for name in known if not names or name in names or any(fnmatch.fnmatchcase(name, n) for n in names)]
+
+
+def _document(run: Run, names: Sequence[str]) -> dict[str, Any]:
+    kept = {metric["name"]: metric for metric in run.reported()}
+    return {"id": run.id, "metrics": [kept[name] for name in wanted(kept, names)], "summary": run.summary()}
+
+
+# --- for people -------------------------------------------------------------------------------------------------------
+
+
+def _draw(console: Any, rows: list[dict[str, Any]], runs: Sequence[Run]) -> None:
+    if rows:
+        console.print(_table(rows, several=len(runs) > 1))
+    else:
+        output.remark("nothing was reported: see `runyard show`, or write lines with `runyard.job.log`")
+
+
+def _table(rows: list[dict[str, Any]], *, several: bool) -> Table:
+    from runyard.cli import tables
+
+    columns = (
+        *([tables.Column(title="RUN", value=lambda row: str(row["run"]), right=True)] if several else []),
+        tables.Column(title="METRIC", value=lambda row: words.one_line(row["name"]), flexible=True),
+        tables.Column(title="LAST", value=lambda row: words.number(row["last"]), right=True),
+        tables.Column(title="STEP", value=lambda row: words.number(row["last_step"]), right=True, boring=("-",)),
+        tables.Column(title="LEAST", value=lambda row: words.number(row["minimum"]), right=True),
+        tables.Column(title="GREATEST", value=lambda row: words.number(row["maximum"]), right=True),
+        tables.Column(title="VALUES", value=lambda row: str(row["count"]), right=True),
+    )
+    return tables.build(columns, rows)
+
+
+# --- every value ------------------------------------------------------------------------------------------------------
+
+
+def _form(form: str | None, target: str | None, as_json: bool) -> str | None:
+    if form is None and target is not None:
+        form = PARQUET if Path(target).suffix in (".parquet", ".pq") else CSV
+    if form == PARQUET and target is None:
+        raise errors.InvalidInput("--parquet writes a file", "say which: -o metrics.parquet")
+    if form == CSV and target is None and as_json:
+        raise errors.InvalidInput("--csv and --json both write to standard output", "add -o metrics.csv")
+    return form
+
+
+def _export(runs: Sequence[Run], names: Sequence[str], form: str, target: str | None, as_json: bool) -> None:
+    from runyard.cli import exports
+
+    exported = exports.collect(runs, lambda known: wanted(known, names))
+    if target is None:
+        exports.write_csv(exported, sys.stdout)
+        return
+    path = Path(target)
+    exports.to_file(exported, form, path)
+    document = {"path": str(path), "rows": exported.size, "columns": exported.columns}
+    output.writer(as_json).write(document, lambda console: _tell(document))
+
+
+def _tell(document: Mapping[str, Any]) -> None:
+    click.echo(document["path"])
+    output.remark(f"{document['rows']} rows, {len(document['columns'])} columns")

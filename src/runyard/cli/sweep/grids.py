@@ -1,0 +1,91 @@
+"""Tables of a sweep: its configurations, its runs, and what it would make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from runyard.cli import plans, tables, words
+from runyard.cli.sweep import views
+from runyard.cli.tables import Column
+from runyard.client import Trial
+from runyard.client.sweep import flat
+from runyard.model import template
+
+Rows = Sequence[Mapping[str, Any]]
+ENDS = ("value", "step", "state", "reason")
+OF_TRIALS = ("trial", "value", "low", "high", "n", "state", "shown", "means", "ids")
+OF_RUNS = ("run", "trial", "rep", "seed", *ENDS)
+SHOWN_FIRST = 10  # configurations of a plan
+
+
+def of_trials(trials: Iterable[Trial], metric: str | None) -> Any:
+    rows = [{**trial.row(), **_shown(trial)} for trial in trials]
+    columns = (
+        _column("TRIAL", "trial", right=True), *_parameters(rows, OF_TRIALS),
+        _column(metric or "VALUE", "shown", right=True, boring=("-",)), _column("N", "means", right=True, boring=("-",)),
+        _column("STATE", "state", coloured=True), _column("RUNS", "ids", flexible=True),
+    )  # fmt: skip
+    return tables.build(columns, rows)
+
+
+def of_runs(trials: Iterable[Trial], metric: str | None) -> Any:
+    rows = [row for trial in trials for row in trial.run_rows()]
+    columns = (
+        _column("RUN", "run", right=True), _column("TRIAL", "trial", right=True), _column("REP", "rep", right=True),
+        _column("SEED", "seed", right=True), *_parameters(rows, OF_RUNS), *_ends(metric or "VALUE"),
+    )  # fmt: skip
+    return tables.build(columns, rows)
+
+
+def of_single_runs(rows: Rows, metric: str) -> Any:
+    """Runs that are not all of one sweep."""
+    return tables.build((_column("RUN", "run", right=True), *_parameters(rows, OF_RUNS), *_ends(metric)), rows)
+
+
+def draw_plan(console: Any, planned: Mapping[str, Any]) -> None:
+    made = f"{words.count(planned['trials'], 'configuration')} × {words.count(planned['reps'], 'repetition')}"
+    console.print(f"would make {words.count(planned['runs'], 'run')}: {made}")
+    rows = [flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
+    console.print(tables.build(_parameters(rows, ()), rows))
+    if planned["trials"] > len(rows):
+        console.print(f"… and {planned['trials'] - len(rows)} more")
+    for folder in planned["sent"]:
+        console.print(f"brought: {plans.brought(folder)}")
+
+
+def _ends(metric: str) -> tuple[Column, ...]:
+    return (
+        _column(metric, "value", right=True, boring=("-",)), _column("STEP", "step", right=True, boring=("-",)),
+        _column("STATE", "state", coloured=True), _column("REASON", "reason", boring=("-",)),
+    )  # fmt: skip
+
+
+def _parameters(rows: Rows, others: Sequence[str]) -> list[Column]:
+    names = dict.fromkeys(name for row in rows for name in row if name not in others)
+    return [_parameter(name, is_numeric=_is_numeric(rows, name)) for name in names]
+
+
+def _parameter(name: str, *, is_numeric: bool) -> Column:
+    """Not rounded: it is what somebody types to have that run again."""
+    return Column(title=name, value=lambda row: _exact(row.get(name)), right=is_numeric, flexible=not is_numeric)
+
+
+def _is_numeric(rows: Rows, name: str) -> bool:
+    return all(isinstance(row.get(name, 0), (int, float)) for row in rows)
+
+
+def _column(title: str, name: str, **how: Any) -> Column:
+    return Column(title=title, value=lambda row: _cell(row.get(name)), **how)
+
+
+def _cell(value: Any) -> str:
+    return words.number(value) if isinstance(value, float) else _exact(value)
+
+
+def _exact(value: Any) -> str:
+    return "-" if value is None else words.one_line(template.show_value(value))
+
+
+def _shown(trial: Trial) -> Mapping[str, Any]:
+    return {"shown": views.value(trial), "means": trial.n or None, "ids": words.numbers(run["id"] for run in trial.runs)}

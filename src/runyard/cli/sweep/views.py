@@ -1,0 +1,116 @@
+"""Sweeps as people read them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runyard.cli import words
+from runyard.client import Sweep, Trial
+from runyard.client.sweep import flat
+from runyard.model import exits
+from runyard.model.sweep.objective import Objective
+
+BAR = 30  # columns of a progress bar
+RUN_STATES = ("queued", "starting", "running", "succeeded", "early_stop", "failed", "cancelled")
+
+
+def submitted(sweep: Sweep) -> str:
+    """`submitted sweep S1: 36 runs`; of one that is known already, what was added."""
+    told = sweep.submitted
+    if not told["reused"] and not told["retried"]:
+        return f"submitted sweep {sweep.label}: {words.count(told['created'], 'run')}"
+    parts = [f"{told['created']} new", f"{told['retried']} retried", f"{told['reused']} there already"]
+    return f"sweep {sweep.label} is known: {', '.join(parts)}"
+
+
+def sentence(sweep: Sweep) -> str:
+    """`sweep S1 succeeded: 12 of 12 configurations; 36 runs: 36 succeeded; best is trial 3: …`."""
+    parts = [f"sweep {sweep.label} {sweep.state}: {progress(sweep.data)}", counts(sweep.data["runs"])]
+    best = best_sentence(sweep.data)
+    parts += [text for text in (best, saved(sweep.data["steps"]), words.detail(sweep.data)) if text]
+    return "; ".join(parts)
+
+
+def best_sentence(view: Mapping[str, Any]) -> str:
+    """`best is trial 3 with val/loss 0.21 ± 0.02: lr=0.1 width=64`; empty where none has a value yet."""
+    if not view["best"]:
+        return ""
+    trial, metric = Trial.from_json(view["best"]), view["objective"]["metric"]
+    return f"best is trial {trial.number} with {metric} {interval(trial)}: {words.parameters(flat(trial.params))}"
+
+
+def objective(view: Mapping[str, Any]) -> Objective | None:
+    return Objective.parse({"objective": view["objective"]})
+
+
+def progress(sweep: Mapping[str, Any]) -> str:
+    trials = sweep["trials"]
+    return f"{trials['ended']} of {words.count(trials['planned'] or trials['made'], 'configuration')}"
+
+
+def counts(runs: Mapping[str, int]) -> str:
+    """`3 queued, 2 running, 5 succeeded, 2 stopped early`."""
+    named = [(runs.get(state, 0), "stopped early" if state == "early_stop" else state) for state in RUN_STATES]
+    return ", ".join(f"{number} {state}" for number, state in named if number) or "no runs"
+
+
+def bar(sweep: Mapping[str, Any], width: int = BAR) -> str:
+    trials = sweep["trials"]
+    total = max(trials["planned"] or trials["made"], 1)
+    done = int(min(trials["ended"] * width // total, width))
+    return "█" * done + "░" * (width - done)
+
+
+def saved(steps: Mapping[str, float] | None) -> str:
+    """Of the steps that would have been, had every run gone as far as the longest."""
+    if not steps or steps["full"] <= steps["done"]:
+        return ""
+    share = 1 - steps["done"] / steps["full"]
+    return f"early stopping saved {share:.0%} of the steps ({steps['done']:,.0f} of {steps['full']:,.0f} done)"
+
+
+def value(trial: Trial) -> str:
+    """Its mean; of one that has none, as it still runs or was stopped, what it last reported: `0.4123 at step 3`."""
+    if trial.value is not None or trial.reached is None:
+        return interval(trial)
+    reached, step = trial.reached
+    return f"{figure(reached)} at step {words.number(step)}"
+
+
+def interval(trial: Trial) -> str:
+    """`0.213 ± 0.021`: the mean, and half of its 95 % interval, with as many digits as that leaves."""
+    if trial.value is None:
+        return "-"
+    if trial.low is None or trial.high is None:
+        return figure(trial.value)
+    half = (trial.high - trial.low) / 2
+    return f"{figure(trial.value, half)} ± {figure(half, half)}"
+
+
+def figure(value: float, error: float = 0.0) -> str:
+    """Four digits, or up to the second one of the error."""
+    if not math.isfinite(value) or not math.isfinite(error) or error <= 0:
+        return f"{value:.4g}"
+    digits = 1 - math.floor(math.log10(error))
+    return f"{value:.{digits}f}" if 0 <= digits <= 8 else f"{value:.4g}"
+
+
+def exit_code(sweep: Sweep) -> int:
+    return exits.wait_code(sweep.state, None, None)
+
+
+def ranked(trials: Sequence[Trial], wanted: Objective | None) -> list[Trial]:
+    """The best first; then those that came to no result, the furthest first; those that reported nothing last."""
+    return list(trials) if wanted is None else sorted(trials, key=functools.partial(_rank, wanted))
+
+
+def _rank(wanted: Objective, trial: Trial) -> tuple[float, ...]:
+    if trial.value is not None:
+        return 0, 0, wanted.order(trial.value), trial.number
+    if trial.reached is None:
+        return 1, math.inf, 0, trial.number
+    reached, step = trial.reached
+    return 1, -step, wanted.order(reached), trial.number

@@ -1,0 +1,87 @@
+"""The checkpoints of a run: in a directory beside those of its attempts, which survives them until nobody needs it."""
+
+import contextlib
+import os
+import re
+import time
+from typing import Callable, Iterator, List, Tuple
+
+from . import files
+from .stock import Stock, names
+
+Beat = Callable[[], None]
+
+NAME = b"checkpoints"
+LOOK_S = 3600.0  # between two questions what is there
+
+_RUN = re.compile(rb"[1-9]\d{0,17}")
+_ATTEMPT = re.compile(rb"a(\d+)")
+
+
+def saved(stock: Stock, runs: bytes) -> List[int]:
+    """Runs that have such a directory. None when that was asked lately, by whomever: nothing expires within an hour."""
+    looked = os.path.join(stock.root, b"expiry")
+    if _age(looked) < LOOK_S:
+        return []
+    files.make_directory(stock.root)
+    files.write(looked, b"")
+    return [int(run) for run in names(runs) if _RUN.fullmatch(run) and os.path.isdir(os.path.join(runs, run, NAME))]
+
+
+def forget(runs: bytes, expired: List[Tuple[int, int]], beat: Beat) -> None:
+    """`expired`: runs with the newest attempt that whoever asks knows of."""
+    for run, attempt in expired:
+        beat()
+        home = os.path.join(runs, b"%d" % int(run))
+        aside = os.path.join(home, NAME + b".gone")
+        if _put_aside(home, aside, attempt):
+            files.remove_tree(aside)
+            _remove_empty(home)
+
+
+@contextlib.contextmanager
+def drafted(target: bytes) -> Iterator[bytes]:
+    """A directory that takes the place of `target` when it was filled."""
+    draft, old = target + b".part", target + b".old"
+    files.remove_tree(draft)
+    os.mkdir(draft, 0o700)
+    try:
+        yield draft
+        files.remove_tree(old)
+        if os.path.isdir(target):
+            os.rename(target, old)
+        os.rename(draft, target)
+    finally:
+        files.remove_tree(draft)
+    files.remove_tree(old)
+
+
+def _put_aside(home: bytes, aside: bytes, attempt: int) -> bool:
+    """An attempt may begin at this very moment: it makes its own directory first, so it is looked for afterwards."""
+    target = os.path.join(home, NAME)
+    try:
+        os.rename(target, aside)
+    except OSError:  # nothing is there; or something that an interruption left
+        return os.path.isdir(aside)
+    if not any(number > attempt for number in _attempts(home)):
+        return True
+    with contextlib.suppress(OSError):  # an empty one, that the attempt made meanwhile
+        os.rmdir(target)
+    os.rename(aside, target)
+    return False
+
+
+def _attempts(home: bytes) -> List[int]:
+    return [int(found.group(1)) for found in map(_ATTEMPT.fullmatch, names(home)) if found]
+
+
+def _remove_empty(home: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(home)
+
+
+def _age(path: bytes) -> float:
+    try:
+        return time.time() - os.lstat(path).st_mtime
+    except OSError:
+        return float("inf")

@@ -1,0 +1,61 @@
+"""Rows of what runs saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from runyard.store.rows import AnyRow
+from runyard.store.tables import attempts, checkpoints, runs
+
+
+def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
+    """Oldest first. Those that a wish to begin anew has set aside are not among them."""
+    query = select(checkpoints).where(checkpoints.c.run_id == run_id).order_by(checkpoints.c.number)
+    return list(connection.execute(query).all())
+
+
+def newest(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRow]:
+    """Of each of these runs that has any."""
+    found: dict[int, AnyRow] = {}
+    for start in range(0, len(run_ids), 500):
+        part = run_ids[start : start + 500]
+        query = select(checkpoints).where(checkpoints.c.run_id.in_(part)).order_by(checkpoints.c.number)
+        found.update({row.run_id: row for row in connection.execute(query)})
+    return found
+
+
+def places(connection: Connection, run_ids: Sequence[int]) -> list[AnyRow]:
+    """Where attempts of these runs began, or may have begun before they were lost; oldest first. None that a wish to
+    begin anew has set aside."""
+    found: list[AnyRow] = []
+    is_lost = (attempts.c.state == "ended") & (attempts.c.reason == "lost") & attempts.c.record.is_(None)
+    facts = (attempts.c.run_id, attempts.c.number, attempts.c.site, attempts.c.agent, attempts.c.node)
+    for start in range(0, len(run_ids), 500):
+        query = (
+            select(*facts, attempts.c.reason, attempts.c.state)
+            .join(runs, runs.c.id == attempts.c.run_id)
+            .where(attempts.c.run_id.in_(run_ids[start : start + 500]), attempts.c.number > runs.c.afresh)
+            .where(attempts.c.started_at.is_not(None) | is_lost)
+            .order_by(attempts.c.run_id, attempts.c.number)
+        )
+        found += connection.execute(query)
+    return found
+
+
+def insert_one(connection: Connection, row: dict[str, Any]) -> None:
+    connection.execute(insert(checkpoints), row)
+
+
+def change(connection: Connection, run_id: int, number: int, **values: Any) -> None:
+    place = (checkpoints.c.run_id == run_id, checkpoints.c.number == number)
+    connection.execute(update(checkpoints).where(*place).values(values))
+
+
+def remove(connection: Connection, run_id: int, numbers: Iterable[int]) -> None:
+    gone = list(numbers)
+    if gone:
+        place = (checkpoints.c.run_id == run_id, checkpoints.c.number.in_(gone))
+        connection.execute(delete(checkpoints).where(*place))

@@ -1,0 +1,132 @@
+"""Rows of what runs report: one for each name, how far each attempt's file is read, and summaries.
+
+A column that holds values has NULL for NaN, because SQLite cannot keep that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from runyard.model.wire import AttemptKey
+from runyard.store.rows import AnyRow
+from runyard.store.tables import attempts, metric_positions, metrics, summaries
+
+_CHANGED = ("count", "last", "minimum", "maximum", "last_step", "last_at", "attempt", "reached", "known")
+_INSERT, _INSERT_POSITION = insert(metrics), insert(metric_positions)
+_UPDATE = (
+    update(metrics)
+    .where(metrics.c.run_id == bindparam("run_key"), metrics.c.name == bindparam("name_key"))
+    .values({name: bindparam(f"new_{name}") for name in _CHANGED})
+)
+_POSITION = (metric_positions.c.run_id == bindparam("run_key"), metric_positions.c.attempt == bindparam("attempt_key"))
+_GET_POSITION = select(metric_positions).where(*_POSITION)
+_ADVANCE = (
+    update(metric_positions)
+    .where(*_POSITION, metric_positions.c.position == bindparam("old"), metric_positions.c.is_open == 1)
+    .values(position=bindparam("new"), is_open=bindparam("new_open"))
+)
+_OPEN = (
+    select(metric_positions, attempts.c.state)
+    .join(
+        attempts,
+        (attempts.c.run_id == metric_positions.c.run_id) & (attempts.c.number == metric_positions.c.attempt),
+    )
+    .where(metric_positions.c.is_open == 1)
+    .order_by(metric_positions.c.run_id, metric_positions.c.attempt)
+)
+_TOGETHER = 500  # values in one condition
+
+
+def expect(connection: Connection, key: AttemptKey) -> None:
+    """From now on the attempt's file is looked at, until it is read to its end."""
+    if connection.execute(_GET_POSITION, _of(key)).first() is None:
+        row = {"run_id": key.run, "attempt": key.attempt, "position": 0, "is_open": 1, "dropped": 0}
+        connection.execute(_INSERT_POSITION, row)
+
+
+def open_positions(connection: Connection) -> list[AnyRow]:
+    """Of all attempts that may have more to read, each with the attempt's state."""
+    return list(connection.execute(_OPEN).all())
+
+
+def advance(connection: Connection, key: AttemptKey, old: int, new: int, *, is_open: bool) -> bool:
+    """False where somebody else has read on from there."""
+    values = {**_of(key), "old": old, "new": new, "new_open": int(is_open)}
+    return connection.execute(_ADVANCE, values).rowcount == 1
+
+
+def drop(connection: Connection, key: AttemptKey, number: int) -> bool:
+    """Count values that are not kept; True for the first ones of a run."""
+    of_run = metric_positions.c.run_id == key.run
+    before = connection.execute(select(func.sum(metric_positions.c.dropped)).where(of_run)).scalar() or 0
+    change = update(metric_positions).where(*_POSITION).values(dropped=metric_positions.c.dropped + number)
+    connection.execute(change, _of(key))
+    return not before
+
+
+def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
+    """By name."""
+    rows = connection.execute(select(metrics).where(metrics.c.run_id == run_id)).all()
+    return sorted(rows, key=lambda row: row.name)  # databases do not agree on what comes first
+
+
+def named(connection: Connection, run_id: int, names: Collection[str]) -> dict[str, AnyRow]:
+    wanted, found = sorted(names), dict[str, AnyRow]()
+    for start in range(0, len(wanted), _TOGETHER):
+        query = select(metrics).where(metrics.c.run_id == run_id, metrics.c.name.in_(wanted[start : start + _TOGETHER]))
+        found.update({row.name: row for row in connection.execute(query)})
+    return found
+
+
+def of_runs(connection: Connection, run_ids: Iterable[int], name: str) -> dict[int, AnyRow]:
+    """One metric of many runs."""
+    wanted, found = sorted(run_ids), dict[int, AnyRow]()
+    for start in range(0, len(wanted), _TOGETHER):
+        some = wanted[start : start + _TOGETHER]
+        query = select(metrics).where(metrics.c.run_id.in_(some), metrics.c.name == name)
+        found.update({row.run_id: row for row in connection.execute(query)})
+    return found
+
+
+def count_names(connection: Connection, run_id: int) -> int:
+    query = select(func.count()).select_from(metrics).where(metrics.c.run_id == run_id)
+    return int(connection.execute(query).scalar() or 0)
+
+
+def add(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def change(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Whole rows, in the place of those that are there."""
+    if rows:
+        keyed = ({"run_key": row["run_id"], "name_key": row["name"]} for row in rows)
+        changed = ({f"new_{name}": row[name] for name in _CHANGED} for row in rows)
+        connection.execute(_UPDATE, [{**key, **values} for key, values in zip(keyed, changed, strict=True)])
+
+
+def summary_of(connection: Connection, run_id: int) -> dict[str, Any]:
+    return summaries_of(connection, [run_id]).get(run_id, {})
+
+
+def summaries_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    wanted, found = sorted(run_ids), dict[int, dict[str, Any]]()
+    for start in range(0, len(wanted), _TOGETHER):
+        query = select(summaries).where(summaries.c.run_id.in_(wanted[start : start + _TOGETHER]))
+        found.update({row.run_id: json.loads(row.body) for row in connection.execute(query)})
+    return found
+
+
+def put_summary(connection: Connection, run_id: int, summary: dict[str, Any]) -> None:
+    body = json.dumps(summary)
+    if not connection.execute(update(summaries).where(summaries.c.run_id == run_id).values(body=body)).rowcount:
+        connection.execute(insert(summaries).values(run_id=run_id, body=body))
+
+
+def _of(key: AttemptKey) -> dict[str, Any]:
+    return {"run_key": key.run, "attempt_key": key.attempt}

@@ -1,0 +1,108 @@
+"""Points into the rows that sum them up, one for each name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard.model.metrics import Point
+from runyard.model.wire import AttemptKey
+from runyard.store import metrics
+from runyard.store.rows import AnyRow
+
+MOST_NAMES = 10_000  # that a run may have; values of others are counted and not kept
+MOST_SUMMARY = 1_000  # entries of a run's summary
+
+Tally = dict[str, Any]
+
+
+def add(connection: Connection, key: AttemptKey, points: Sequence[Point]) -> int:
+    """Sum them up; returns how many were left out, because their run has too many names."""
+    tallies = count(key, points)
+    known = metrics.named(connection, key.run, tallies)
+    new = [name for name in tallies if name not in known]
+    room = max(0, MOST_NAMES - metrics.count_names(connection, key.run)) if new else 0
+    repeated = _repeated(key, points, known) if key.attempt > 1 else {}
+    metrics.add(connection, [tallies[name] for name in new[:room]])
+    changed = [joined(row, tallies[name], repeated.get(name, 0)) for name, row in known.items()]
+    metrics.change(connection, changed)
+    return sum(int(tallies[name]["count"]) for name in new[room:])
+
+
+def summarise(connection: Connection, run_id: int, summary: Mapping[str, Any]) -> None:
+    """Later words replace earlier ones."""
+    whole = {**metrics.summary_of(connection, run_id), **summary}
+    metrics.put_summary(connection, run_id, dict(list(whole.items())[:MOST_SUMMARY]))
+
+
+def count(key: AttemptKey, points: Iterable[Point]) -> dict[str, Tally]:
+    """A row for each name, from these points alone."""
+    series: dict[str, list[Point]] = {}
+    for point in points:
+        series.setdefault(point.name, []).append(point)
+    return {name: _count(key, name, found) for name, found in series.items()}
+
+
+def _count(key: AttemptKey, name: str, points: Sequence[Point]) -> Tally:
+    numbers = [point.value for point in points if point.value == point.value]
+    steps = [point.step for point in points if point.step is not None]
+    last = points[-1]
+    return {
+        "run_id": key.run,
+        "name": name,
+        "count": len(points),
+        "first": _kept(points[0].value),
+        "last": _kept(last.value),
+        "minimum": min(numbers, default=None),
+        "maximum": max(numbers, default=None),
+        "last_step": last.step,
+        "last_at": last.at,
+        "attempt": key.attempt,
+        "reached": max(steps, default=None),
+        "known": None,
+    }
+
+
+def joined(row: AnyRow, tally: Tally, repeated: int) -> Tally:
+    """What was there and what came, of which so many were known steps."""
+    return {
+        **tally,
+        "count": row.count + tally["count"] - repeated,
+        "minimum": _least(row.minimum, tally["minimum"]),
+        "maximum": _most(row.maximum, tally["maximum"]),
+        "attempt": max(row.attempt, tally["attempt"]),
+        "reached": _most(row.reached, tally["reached"]),
+        "known": _known(row, tally["attempt"]),
+    }
+
+
+def _repeated(key: AttemptKey, points: Iterable[Point], rows: Mapping[str, AnyRow]) -> dict[str, int]:
+    """An attempt that goes on from a checkpoint reports again what an earlier one had reported after it."""
+    limits = {name: _known(row, key.attempt) for name, row in rows.items()}
+    found: dict[str, int] = {}
+    for point in points:
+        limit = limits.get(point.name)
+        if limit is not None and point.step is not None and point.step <= limit:
+            found[point.name] = found.get(point.name, 0) + 1
+    return found
+
+
+def _known(row: AnyRow, attempt: int) -> float | None:
+    """The highest step of attempts before this one."""
+    known: float | None = row.reached if attempt > row.attempt else row.known
+    return known
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _most(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _kept(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,52 @@
+"""Runs that are started again. What they were made of is looked for anew: nothing is taken for granted that has stayed
+somewhere since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from runyard import errors
+from runyard.blobs import Blobs
+from runyard.model.rerun import Changes
+from runyard.model.roles import Caller
+from runyard.model.spec import RunSpec
+from runyard.store import Store, runs
+from runyard.yard import submit, wishes
+from runyard.yard.brought import Brought
+from runyard.yard.submit import Handed, Source, Submitted
+
+Accept = Callable[[Handed], "Future[list[Submitted]]"]
+
+
+class Reruns:
+    def __init__(self, store: Store, blobs: Blobs, accept: Accept) -> None:
+        self._store, self._blobs, self._accept = store, blobs, accept
+
+    def start(self, caller: Caller, ids: Sequence[int], changes: Changes) -> Future[list[Submitted]]:
+        """All of them or none, as plain runs of the caller. Raises NotFound, InvalidInput, and Conflict for one whose
+        code, data or environment is not to be had any more."""
+        specs = self._specs(ids, changes)
+        brought = Brought(self._blobs)  # one that remembers nothing
+        for run_id, spec in zip(ids, specs, strict=True):
+            self._check(run_id, spec, brought)
+        return self._accept(Handed(source=Source(owner=caller.name), specs=specs))
+
+    def _specs(self, ids: Sequence[int], changes: Changes) -> list[RunSpec]:
+        with self._store.read() as connection:
+            rows = {row.id: row for row in runs.get_many(connection, ids)}
+        missing = next((run_id for run_id in ids if run_id not in rows), None)
+        if missing is not None:
+            raise wishes.no_run(missing)
+        return [changes.apply(run_id, RunSpec.parse(json.loads(rows[run_id].spec))) for run_id in ids]
+
+    def _check(self, run_id: int, spec: RunSpec, brought: Brought) -> None:
+        try:
+            submit.check_inputs(self._blobs, [spec])
+            brought.check([spec])
+        except errors.InvalidInput as error:
+            raise errors.Conflict(
+                f"run {run_id} cannot be started again as it was: {error.message}",
+                "submit it anew: `runyard submit`",
+            ) from None

@@ -1,0 +1,158 @@
+"""Handing in a sweep: a new one, or what is missing of one that is known."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.model.roles import Caller
+from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.seeds import seed_of
+from runyard.model.sweep.space import Params, identity
+from runyard.store import counters, cursors, sweeps
+from runyard.store.rows import AnyRow
+from runyard.yard.sweeps import documents, feeding
+
+CURSOR = "sweeps"  # how far ends of runs were taken note of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submitted:
+    id: int
+    is_new: bool
+    created: int  # runs that are made now, or when there is room for them
+    reused: int  # that live, or have a result
+    retried: int  # that had failed or were cancelled
+
+    def to_json(self, run_ids: Sequence[int]) -> dict[str, Any]:
+        numbers = {"created": self.created, "reused": self.reused, "retried": self.retried}
+        return {"id": self.id, "runs": list(run_ids), **numbers}
+
+
+def submit(connection: Connection, now: float, caller: Caller, sweep: SweepSpec, listed: Sequence[Params]) -> Submitted:
+    """`listed`: all configurations, where the method does not look at results."""
+    cursors.begin(connection, CURSOR, now)
+    known = None if sweep.fresh else sweeps.newest_like(connection, caller.name, sweep.run.project, _identity(sweep))
+    if known is not None:
+        _check_same_search(known, sweep)
+    row = _renew(connection, now, known, sweep) if known else _begin(connection, now, caller.name, sweep)
+    numbers = _trials(connection, row, sweep, listed)
+    created = add_places(connection, row.id, sweep, numbers)
+    reused, retried = _revive(connection, now, caller, row, sweep, numbers)
+    if sweep.method.learns:
+        created += sweep.reps * max(0, (sweep.trials or 0) - len(numbers))
+    feeding.make_runs(connection, now, row.id)
+    return Submitted(id=row.id, is_new=known is None, created=created, reused=reused, retried=retried)
+
+
+def _identity(sweep: SweepSpec) -> str:
+    return f"name:{sweep.name}" if sweep.name else f"digest:{sweep.digest}"
+
+
+def _check_same_search(known: AnyRow, sweep: SweepSpec) -> None:
+    old = documents.parse(known.document)
+    if not (sweep.method.learns or old.method.learns) or sweep.search == old.search:
+        return
+    changed = next(name for name in sweep.search if sweep.search[name] != old.search[name])
+    raise errors.Conflict(
+        f"sweep S{known.id} is called {sweep.name!r} and has another {changed}: what it has learned would not hold",
+        "give the new one another name, or hand it in with fresh",
+    )
+
+
+def _begin(connection: Connection, now: float, owner: str, sweep: SweepSpec) -> AnyRow:
+    sweep_id = counters.take(connection, "sweeps")
+    sweeps.add(
+        connection, id=sweep_id, owner=owner, project=sweep.run.project, name=sweep.name, identity=_identity(sweep),
+        document=json.dumps(sweep.to_json()), planned=_planned(sweep), made=0, places=0, decided=0, hungry=1,
+        created_at=now, changed_at=now,
+    )  # fmt: skip
+    return documents.find(connection, sweep_id)
+
+
+def _renew(connection: Connection, now: float, known: AnyRow, sweep: SweepSpec) -> AnyRow:
+    planned = max(known.planned, _planned(sweep))
+    document = json.dumps(sweep.to_json())
+    sweeps.change(
+        connection, known.id, document=document, planned=planned, hungry=1, changed_at=now, cancelled_at=None
+    )  # fmt: skip
+    return documents.find(connection, known.id)
+
+
+def _planned(sweep: SweepSpec) -> int:
+    """Trials that are sure to be made; of other methods they are counted when they are."""
+    return (sweep.trials or 0) if sweep.method.learns else 0
+
+
+def _trials(connection: Connection, row: AnyRow, sweep: SweepSpec, listed: Sequence[Params]) -> list[int]:
+    """The trials that the document means, with those that are new to the sweep; not those that were stopped."""
+    rows = sweeps.trials_of(connection, row.id) if row.made else []
+    if sweep.method.learns:
+        return [trial.number for trial in rows if not trial.stopped]
+    known = {identity(json.loads(trial.params)): trial for trial in rows}
+    wanted = [sweep.complete(params) for params in listed]
+    found = [known.get(identity(params)) for params in wanted] if known else [None] * len(wanted)
+    fresh = [params for params, trial in zip(wanted, found, strict=True) if trial is None]
+    numbers = add_trials(connection, row.id, row.made, fresh)
+    sweeps.change(connection, row.id, planned=row.made + len(fresh))
+    return sorted([*(trial.number for trial in found if trial is not None and not trial.stopped), *numbers])
+
+
+def add_trials(connection: Connection, sweep_id: int, made: int, params: Sequence[Params]) -> list[int]:
+    """`params`: of new trials, with those that all share."""
+    numbers = [made + index for index in range(1, len(params) + 1)]
+    sweeps.add_trials(
+        connection,
+        [{"sweep_id": sweep_id, "number": number, "params": json.dumps(each), "n": 0, "stopped": 0}
+         for number, each in zip(numbers, params, strict=True)],
+    )  # fmt: skip
+    sweeps.change(connection, sweep_id, made=made + len(numbers))
+    return numbers
+
+
+def add_places(connection: Connection, sweep_id: int, sweep: SweepSpec, numbers: Sequence[int]) -> int:
+    """For each repetition that these trials do not have: first one of each, then the second ones. How many."""
+    row = documents.find(connection, sweep_id)
+    taken = {(place.trial, place.rep) for place in sweeps.places(connection, sweep_id)} if row.places else set()
+    missing = [(trial, rep) for rep in range(1, sweep.reps + 1) for trial in numbers if (trial, rep) not in taken]
+    seeds = _Seeds(connection, sweep_id, sweep)
+    rows = [
+        {"sweep_id": sweep_id, "position": position, "trial": trial, "rep": rep, "seed": seeds.of(trial, rep)}
+        for position, (trial, rep) in enumerate(missing, row.places + 1)
+    ]
+    sweeps.add_places(connection, rows)
+    sweeps.change(connection, sweep_id, places=row.places + len(rows))
+    return len(rows)
+
+
+class _Seeds:
+    def __init__(self, connection: Connection, sweep_id: int, sweep: SweepSpec) -> None:
+        self._seed = sweep.seed
+        self._params: dict[int, tuple[Mapping[str, Any], int]] = {}
+        seen: Counter[str] = Counter()
+        for trial in sweeps.trials_of(connection, sweep_id):
+            self._params[trial.number] = (json.loads(trial.params), seen[trial.params])
+            seen[trial.params] += 1
+
+    def of(self, trial: int, rep: int) -> int:
+        params, again = self._params[trial]
+        return seed_of(self._seed, params, rep, again)
+
+
+def _revive(
+    connection: Connection, now: float, caller: Caller, row: AnyRow, sweep: SweepSpec, numbers: Iterable[int]
+) -> tuple[int, int]:
+    """Runs that were there: how many live or have a result, and how many are started again, because they have not."""
+    if not row.places:
+        return 0, 0
+    wanted = set(numbers)
+    made = [place for place in sweeps.places(connection, row.id) if place.run_id is not None]
+    dead = [place for place in made if place.trial in wanted and place.rep <= sweep.reps and feeding.is_dead(place)]
+    feeding.start_again(connection, now, caller, row, sweep, dead)
+    return len(made) - len(dead), len(dead)

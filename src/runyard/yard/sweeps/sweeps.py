@@ -1,0 +1,302 @@
+"""The sweeps of a yard: handed in, fed while there is room, told what came of trials, and stopped where others are
+better. Decisions are made in the loop that follows what runs report, one after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard import errors
+from runyard.blobs import Blobs
+from runyard.broker.hints import Hints
+from runyard.model.metrics import Point
+from runyard.model.roles import Caller
+from runyard.model.states import FINAL, RunState
+from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.runs import Place, run_spec
+from runyard.model.wire import AttemptKey
+from runyard.store import Store, cursors, metrics, runs, sweeps
+from runyard.store.rows import AnyRow
+from runyard.yard import submit, wishes
+from runyard.yard.brought import Brought
+from runyard.yard.metrics import Metrics
+from runyard.yard.sweeps import documents, feeding, log, replay, rungs, search, submission, telling, views
+from runyard.yard.sweeps.log import Decision, Logs
+
+SWEEPS_CHANGED = "sweeps"  # the hint that one of them has something to do
+SHOWN_FIRST = 10  # configurations of a plan
+MOST_ENDS = 1000  # of runs, in one transaction
+MOST_CANCELLED = 250  # in one transaction
+
+logger = logging.getLogger(__name__)
+
+
+class Sweeps:
+    """`tick` and what the metrics tell are for one thread at a time; all else may be called from any."""
+
+    def __init__(self, store: Store, hints: Hints, blobs: Blobs, follow: Metrics) -> None:
+        self._store, self._hints, self._blobs, self._metrics = store, hints, blobs, follow
+        self._brought = Brought(blobs)
+        self._logs = Logs(store)
+        self._searches: dict[int, tuple[SweepSpec, search.Search]] = {}
+        self._seen = 0  # events that were looked at
+        self._moved: list[int] = []  # runs that were stopped since the agents were last told
+        self._observed: set[int] = set()  # sweeps whose logs have grown since they were last read
+        self.is_hungry = True  # there are trials or runs to make, as far as was known in the last pass
+        follow.observe(self._observe)
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    def submit(self, caller: Caller, sweep: SweepSpec) -> Future[dict[str, Any]]:
+        """A new sweep, or what is missing of one that is known."""
+        listed = self._check(sweep)
+        self._brought.check([sweep.run])
+
+        def work(connection: Connection) -> dict[str, Any]:
+            done = submission.submit(connection, self._store.now(), caller, sweep, listed)
+            places = sweeps.places(connection, done.id)
+            return done.to_json([place.run_id for place in places if place.run_id is not None])
+
+        return self._store.write(work, lambda _: self._ring())
+
+    def plan(self, caller: Caller, sweep: SweepSpec) -> dict[str, Any]:
+        """What `submit` would do with a sweep that nobody knows, checked the same way; nothing is stored."""
+        listed = self._check(sweep)
+        trials = (sweep.trials or 0) if sweep.method.learns else len(listed)
+        with self._store.read() as connection:
+            sites = submit.check(connection, caller.name, sweep.run)
+        shown = [sweep.complete(params) for params in listed[:SHOWN_FIRST]]
+        return {
+            "trials": trials, "reps": sweep.reps, "runs": trials * sweep.reps, "sites": sites,
+            "configurations": shown, "document": sweep.to_json(),
+        }  # fmt: skip
+
+    def _check(self, sweep: SweepSpec) -> list[dict[str, Any]]:
+        """The configurations of a method that does not look at results."""
+        search.check_installed(sweep.method)
+        submit.check_inputs(self._blobs, [sweep.run])
+        listed = [] if sweep.method.learns else sweep.listed()
+        if listed:
+            first = Place(sweep=1, trial=1, rep=1, index=1, seed=0)
+            run_spec(sweep, first, sweep.complete(listed[0])).argv()
+        return listed
+
+    def every(self, **page: Any) -> list[dict[str, Any]]:
+        with self._store.read() as connection:
+            return [views.sweep_view(connection, row) for row in sweeps.list_page(connection, **page)]
+
+    def get(self, sweep_id: int) -> dict[str, Any]:
+        with self._store.read() as connection:
+            return views.sweep_view(connection, documents.find(connection, sweep_id))
+
+    def trials(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
+        with self._store.read() as connection:
+            row = documents.find(connection, sweep_id)
+            return views.trial_views(connection, row, sweeps.trials_of(connection, sweep_id, after, limit))
+
+    def decisions(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
+        with self._store.read() as connection:
+            documents.find(connection, sweep_id)
+            return [views.decision_view(row) for row in sweeps.decisions_after(connection, sweep_id, after, limit)]
+
+    def replay(self, sweep_id: int) -> dict[str, Any]:
+        with self._store.read() as connection:
+            row = documents.find(connection, sweep_id)
+            made = [(each.number, Decision.of(each)) for each in sweeps.decisions_after(connection, sweep_id, 0)]
+        return replay.replay(sweep_id, documents.parse(row.document), made)
+
+    def cancel(self, caller: Caller, sweep_id: int) -> dict[str, Any]:
+        """Make no more runs, and end those that are there. Piece by piece: others need not wait for all of it."""
+
+        def forbid(connection: Connection) -> list[int]:
+            row = _changeable(connection, caller, sweep_id)
+            sweeps.change(connection, sweep_id, cancelled_at=row.cancelled_at or self._store.now(), hungry=0)
+            return [place.run_id for place in sweeps.places(connection, sweep_id) if _is_live(place)]
+
+        def end(connection: Connection, some: Sequence[int]) -> None:
+            for run in runs.get_many(connection, some):
+                if RunState(run.state) not in FINAL:
+                    wishes.cancel(connection, self._store.now(), caller, run)
+
+        ids = self._store.write(forbid).result()
+        for start in range(0, len(ids), MOST_CANCELLED):
+            some = ids[start : start + MOST_CANCELLED]
+            self._store.write(lambda connection, some=some: end(connection, some)).result()  # type: ignore[misc]
+            self._ring(some)
+        return self.get(sweep_id)
+
+    def retry(self, caller: Caller, sweep_id: int, states: Iterable[str]) -> Future[dict[str, Any]]:
+        """Start its runs in these states once more, except those that were stopped early."""
+        wanted = set(states)
+
+        def work(connection: Connection) -> dict[str, Any]:
+            now, row = self._store.now(), _changeable(connection, caller, sweep_id)
+            places = sweeps.places(connection, sweep_id)
+            dead = [place for place in places if place.state in wanted and feeding.is_dead(place)]
+            sweeps.change(connection, sweep_id, cancelled_at=None)
+            feeding.start_again(connection, now, caller, row, documents.parse(row.document), dead)
+            feeding.make_runs(connection, now, sweep_id)
+            return {"id": sweep_id, "retried": len(dead)}
+
+        return self._store.write(work, lambda _: self._ring())
+
+    # --- what runs report -----------------------------------------------------------------------------------------
+
+    def _observe(
+        self, connection: Connection, now: float, run_id: int, _attempt: int, points: Sequence[Point]
+    ) -> None:  # fmt: skip
+        """In the transaction that keeps the points: note the rungs that a run has come to, and stop its trial where
+        that is worse than others were there."""
+        place = sweeps.place_of(connection, run_id)
+        row = sweeps.get(connection, place.sweep_id) if place is not None else None
+        if place is None or row is None:
+            return
+        sweep = documents.parse(row.document)
+        mine = [point for point in points if sweep.objective is not None and point.name == sweep.objective.metric]
+        if sweep.stopping is None or sweep.objective is None or not mine:
+            return
+        kept = metrics.named(connection, run_id, [sweep.objective.metric]).get(sweep.objective.metric)
+        steps = rungs.numbered(mine, kept._mapping["count"] if kept is not None else len(mine))
+        self._observed.add(row.id)
+        history = self._logs.within(connection, row.id)
+        if place.trial in history.stopped:
+            return
+        alive = [each for each in sweeps.places(connection, row.id, [place.trial]) if _is_live(each)]
+        for found in rungs.reached(sweep.stopping, history.heights.get(run_id, -1), steps):
+            seen = rungs.rung(place.trial, run_id, sweep.objective.metric, found, over=not alive)
+            history = history.with_tail([seen])
+            stop = rungs.judge(row.id, sweep.stopping, sweep.objective, history, seen)
+            number = log.append(connection, now, row, [seen, stop] if stop else [seen])
+            if stop is not None:
+                self._stop(connection, now, row, stop, number)
+                return
+
+    def _stop(self, connection: Connection, now: float, row: AnyRow, stop: Decision, number: int) -> None:
+        sweeps.change_trial(connection, row.id, stop.trial, stopped=number)
+        sweeps.forget_unmade(connection, row.id, stop.trial)
+        places = [place for place in sweeps.places(connection, row.id, [stop.trial]) if _is_live(place)]
+        for run in runs.get_many(connection, [place.run_id for place in places]):
+            self._moved += wishes.stop_early(connection, now, run, f"sweep S{row.id}", str(stop.body["detail"]))
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    def tick(self) -> bool:
+        """One pass: take note of runs that have ended, and make those for which there is room. True: there is more."""
+        if self._moved:
+            moved, self._moved = self._moved, []
+            self._ring(moved)
+        observed, self._observed = self._observed, set()
+        for sweep_id in observed:
+            self._logs.refresh(sweep_id)
+        more = self._note_ends()
+        return self._feed() or more
+
+    def _note_ends(self) -> bool:
+        with self._store.read() as connection:
+            cursor = cursors.get(connection, submission.CURSOR)
+            if cursor is None:
+                return False
+            after, newest = max(cursor.position, self._seen), runs.newest_event(connection)
+            ends = sweeps.ends_after(connection, after, newest, MOST_ENDS)
+        is_full = len(ends) == MOST_ENDS
+        last = ends[-1].id if is_full else newest
+        if ends:
+            self._metrics.catch_up({AttemptKey(run=end.run_id, attempt=end.attempt) for end in ends})
+            self._store.write(lambda connection: self._tell(connection, ends, last)).result()
+        self._seen = last
+        return is_full
+
+    def _tell(self, connection: Connection, ends: Sequence[AnyRow], last: int) -> None:
+        cursor = cursors.get(connection, submission.CURSOR)
+        if cursor is None or cursor.position >= last:  # another server was quicker
+            return
+        now = self._store.now()
+        trials: dict[int, set[int]] = {}
+        for end in ends:
+            trials.setdefault(end.sweep_id, set()).add(end.trial)
+        for row in sweeps.get_many(connection, trials):
+            objective = documents.parse(row.document).objective
+            if objective is not None:
+                log.append(connection, now, row, telling.tell(connection, row, objective, trials[row.id]))
+        cursors.change(connection, submission.CURSOR, position=last)
+
+    def _feed(self) -> bool:
+        with self._store.read() as connection:
+            hungry = sweeps.hungry(connection)
+        self.is_hungry = bool(hungry)
+        self._searches = {row.id: self._searches[row.id] for row in hungry if row.id in self._searches}
+        return any([self._feed_one(row) for row in hungry])
+
+    def _feed_one(self, row: AnyRow) -> bool:
+        """What is wrong with one sweep keeps no other waiting; it is told, and tried again."""
+        try:
+            return self._make(row, documents.parse(row.document))
+        except Exception as error:
+            told = error.message if isinstance(error, errors.RunyardError) else f"{type(error).__name__}: {error}"
+            logger.warning("sweep S%d makes no runs: %s", row.id, told, extra={"action": "sweep_stuck"})
+            detail = f"no more runs can be made now: {told}"
+            self._store.write(lambda connection: sweeps.change(connection, row.id, detail=detail)).result()
+            return False
+
+    def _make(self, row: AnyRow, sweep: SweepSpec) -> bool:
+        """Runs for places that have none, and then trials. True: somebody else changed the sweep meanwhile."""
+        asked = self._ask(row, sweep) if sweep.method.learns else []
+
+        def work(connection: Connection) -> tuple[bool, list[int]]:
+            now, current = self._store.now(), documents.find(connection, row.id)
+            if (current.decided, current.made, current.changed_at) != (row.decided, row.made, row.changed_at):
+                return True, []
+            self._add_asked(connection, now, current, sweep, asked)
+            return False, feeding.make_runs(connection, now, row.id)
+
+        again, made = self._store.write(work).result()
+        if made:
+            self._ring(made)
+        return again
+
+    def _ask(self, row: AnyRow, sweep: SweepSpec) -> list[Decision]:
+        """As many trials as there is room for runs; outside of any transaction, because it may take its time."""
+        with self._store.read() as connection:
+            room = feeding.room(connection, row.id, sweep) or 0
+            waiting = len(sweeps.unmade(connection, row.id, room)) if room else 0
+        history, asked = self._logs.refresh(row.id), list[Decision]()
+        while waiting + len(asked) * sweep.reps < room and row.made + len(asked) < row.planned:
+            asked.append(self._search(row, sweep).ask(history.with_tail(asked), row.made + len(asked) + 1))
+        return asked
+
+    def _search(self, row: AnyRow, sweep: SweepSpec) -> search.Search:
+        known = self._searches.get(row.id)
+        if known is None or known[0] is not sweep:
+            known = self._searches[row.id] = (sweep, search.Search(sweep))
+        return known[1]
+
+    def _add_asked(
+        self, connection: Connection, now: float, row: AnyRow, sweep: SweepSpec, asked: Sequence[Decision]
+    ) -> None:  # fmt: skip
+        if not asked:
+            return
+        params = [sweep.complete(decision.body["chosen"]) for decision in asked]
+        log.append(connection, now, row, asked)
+        for number in submission.add_trials(connection, row.id, row.made, params):
+            submission.add_places(connection, row.id, sweep, [number])
+
+    def _ring(self, moved: Iterable[int] = ()) -> None:
+        for run_id in moved:
+            self._hints.ring(f"run:{run_id}")
+        self._hints.ring_all("site:")
+        self._hints.ring(SWEEPS_CHANGED)
+
+
+def _is_live(place: AnyRow) -> bool:
+    return place.state is not None and RunState(place.state) not in FINAL
+
+
+def _changeable(connection: Connection, caller: Caller, sweep_id: int) -> AnyRow:
+    row = documents.find(connection, sweep_id)
+    if not caller.may_change(row.owner):
+        raise errors.Forbidden(f"sweep S{sweep_id} belongs to {row.owner}", f"ask {row.owner} or an administrator")
+    return row

@@ -1,0 +1,121 @@
+"""What came of trials: the objective's values of their runs, put together when these have ended."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard.model.metrics import step_of, to_json
+from runyard.model.states import FINAL, Reason, RunState
+from runyard.model.sweep.objective import At, Goal, Objective
+from runyard.model.sweep.statistics import Estimate, estimate
+from runyard.store import metrics, sweeps
+from runyard.store.rows import AnyRow
+from runyard.yard.sweeps.log import Decision, Kind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The objective of one run."""
+
+    run_id: int
+    rep: int
+    state: str
+    reason: str | None
+    value: float | None  # None: not reported, or not a number
+    step: float | None
+    why: str = ""  # there is no value
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {"run": self.run_id, "rep": self.rep, "state": self.state, "reason": self.reason}
+        return {**shown, "value": to_json(self.value), "step": step_of(self.step)}
+
+    @property
+    def is_result(self) -> bool:
+        return self.state == RunState.SUCCEEDED and self.value is not None
+
+    @property
+    def was_stopped(self) -> bool:
+        return self.reason == Reason.EARLY_STOP
+
+
+def measure(connection: Connection, objective: Objective, places: Sequence[AnyRow]) -> list[Measured]:
+    """Of all places that have a run, in their order."""
+    ids = [place.run_id for place in places if place.run_id is not None]
+    reported, summaries = metrics.of_runs(connection, ids, objective.metric), metrics.summaries_of(connection, ids)
+    return [
+        _measured(place, objective, reported.get(place.run_id), summaries.get(place.run_id, {}))
+        for place in places
+        if place.run_id is not None
+    ]
+
+
+def _measured(place: AnyRow, objective: Objective, row: AnyRow | None, summary: dict[str, Any]) -> Measured:
+    found = _reported(objective, row) if row is not None else summary.get(objective.metric)
+    value = float(found) if isinstance(found, (int, float)) and not math.isnan(found) else None
+    said = row is not None or objective.metric in summary
+    why = f"{objective.metric} of run {place.run_id} is {'not a number' if said else 'not reported'}"
+    step = None if row is None else row._mapping["count"] if row.last_step is None else row.last_step
+    return Measured(
+        run_id=place.run_id, rep=place.rep, state=place.state, reason=place.reason, value=value, step=step,
+        why="" if value is not None else why,
+    )  # fmt: skip
+
+
+def _reported(objective: Objective, row: AnyRow) -> float | None:
+    """Of a metric that is not a number any more, the best one before does not count either: nobody would keep it."""
+    if objective.at is At.LAST or row.last is None:
+        return row.last  # type: ignore[no-any-return]
+    return row.minimum if objective.goal is Goal.MINIMIZE else row.maximum  # type: ignore[no-any-return]
+
+
+def tell(connection: Connection, sweep: AnyRow, objective: Objective, trials: Iterable[int]) -> list[Decision]:
+    """Note the values of trials of which runs have ended; decisions for those of which all have."""
+    told: list[Decision] = []
+    by_trial: dict[int, list[AnyRow]] = {}
+    for place in sweeps.places(connection, sweep.id, trials):
+        by_trial.setdefault(place.trial, []).append(place)
+    for trial, places in by_trial.items():
+        measured = measure(connection, objective, places)
+        _note(connection, sweep, trial, measured)
+        if len(measured) == len(places) and all(RunState(one.state) in FINAL for one in measured):
+            told.append(Decision(kind=Kind.TELL, trial=trial, body=_outcome(measured)))
+    return told
+
+
+def _note(connection: Connection, sweep: AnyRow, trial: int, measured: Sequence[Measured]) -> None:
+    found = _mean(measured)
+    values: dict[str, Any] = {"value": None, "low": None, "high": None, "n": 0}
+    if found is not None:
+        values = {"value": found.mean, "low": found.low, "high": found.high, "n": found.n}
+    sweeps.change_trial(connection, sweep.id, trial, **values)
+    missing = [one for one in measured if one.state == RunState.SUCCEEDED and one.value is None]
+    if missing:
+        sweeps.change(connection, sweep.id, detail=f"trial {trial} has no result: {missing[-1].why}")
+
+
+def _mean(measured: Sequence[Measured]) -> Estimate | None:
+    """Of what has succeeded; infinities of both signs have none."""
+    found = estimate([one.value for one in measured if one.is_result and one.value is not None])
+    return None if found is None or math.isnan(found.mean) else found
+
+
+def _outcome(measured: Sequence[Measured]) -> dict[str, Any]:
+    """complete: the mean of what has succeeded; stopped: where that was, if it reported anything; failed: all else."""
+    rows = [one.to_json() for one in measured]
+    found = _mean(measured)
+    if found is not None:
+        numbers = {"value": to_json(found.mean), "low": to_json(found.low), "high": to_json(found.high), "n": found.n}
+        return {"state": "complete", **numbers, "rows": rows}
+    stopped = [one for one in measured if one.was_stopped and one.value is not None and one.step is not None]
+    if stopped:
+        mean = statistics.fmean(one.value for one in stopped if one.value is not None)
+        step = min(one.step for one in stopped if one.step is not None)
+        return {"state": "stopped", "value": to_json(mean), "step": step_of(step), "n": len(stopped), "rows": rows}
+    why = next((one.why for one in measured if one.why), "its runs have not succeeded")
+    return {"state": "failed", "value": None, "n": 0, "why": why, "rows": rows}

@@ -1,0 +1,132 @@
+"""Sweeps, their trials and their decisions as people and programs see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runyard.model.metrics import step_of, to_json
+from runyard.model.states import FINAL, Reason, RunState
+from runyard.model.sweep.objective import Goal, Objective
+from runyard.store import cursors, sweeps
+from runyard.store.rows import AnyRow
+from runyard.yard.sweeps import documents, submission, telling
+from runyard.yard.views import iso
+
+STOPPED = "early_stop"  # in counts: a result, and not one of those that somebody cancelled
+
+
+def sweep_view(connection: Connection, row: AnyRow) -> dict[str, Any]:
+    sweep = documents.parse(row.document)
+    counts = _counts(connection, row.id)
+    open_trials = sweeps.open_trials(connection, row.id)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "project": row.project,
+        "owner": row.owner,
+        "state": _state(connection, row, counts),
+        "detail": row.detail,
+        "method": sweep.method.value,
+        "objective": sweep.objective.to_json() if sweep.objective else None,
+        "stop": sweep.stopping.to_json() if sweep.stopping else None,
+        "reps": sweep.reps,
+        "seed": sweep.seed,
+        "parallel": sweep.parallel,
+        "trials": {"planned": row.planned, "made": row.made, "ended": row.made - open_trials},
+        "runs": counts,
+        "steps": _steps(connection, row.id, sweep.objective) if sweep.stopping and sweep.objective else None,
+        "best": _best(connection, row, sweep.objective) if sweep.objective else None,
+        "created_at": iso(row.created_at),
+        "changed_at": iso(row.changed_at),
+        "document": json.loads(row.document),
+    }
+
+
+def _counts(connection: Connection, sweep_id: int) -> dict[str, int]:
+    found = {state.value: 0 for state in RunState} | {STOPPED: 0}
+    for row in sweeps.counts(connection, sweep_id):
+        found[STOPPED if row.reason == Reason.EARLY_STOP else row.state] += row.number
+    return found
+
+
+def _state(connection: Connection, row: AnyRow, counts: Mapping[str, int]) -> str:
+    """A sweep is what its runs are, taken together. It has not ended before the last of them was taken note of: who
+    waits for it finds the values of all."""
+    live = sum(counts[state] for state in RunState if state not in FINAL)
+    if live or row.hungry or _has_untold(connection, row.id):
+        begun = any(number for state, number in counts.items() if state != RunState.QUEUED)
+        return RunState.RUNNING if begun else RunState.QUEUED
+    if row.cancelled_at is not None:
+        return RunState.CANCELLED
+    if counts[RunState.FAILED]:
+        return RunState.FAILED
+    return RunState.CANCELLED if counts[RunState.CANCELLED] else RunState.SUCCEEDED
+
+
+def _has_untold(connection: Connection, sweep_id: int) -> bool:
+    cursor = cursors.get(connection, submission.CURSOR)
+    return cursor is not None and sweeps.has_ends_after(connection, sweep_id, cursor.position)
+
+
+def _steps(connection: Connection, sweep_id: int, objective: Objective) -> dict[str, float] | None:
+    """What runs that have ended have done, and what they would have, had each gone as far as the longest."""
+    row = sweeps.steps(connection, sweep_id, objective.metric)
+    return {"done": float(row.done), "full": float(row.longest * row.number)} if row.number else None
+
+
+def _best(connection: Connection, row: AnyRow, objective: Objective) -> dict[str, Any] | None:
+    trial = sweeps.best_trial(connection, row.id, largest=objective.goal is Goal.MAXIMIZE)
+    return trial_views(connection, row, [trial])[0] if trial is not None else None
+
+
+def trial_views(connection: Connection, row: AnyRow, trials: Sequence[AnyRow]) -> list[dict[str, Any]]:
+    objective = documents.parse(row.document).objective
+    places: dict[int, list[AnyRow]] = {trial.number: [] for trial in trials}
+    for place in sweeps.places(connection, row.id, places):
+        places[place.trial].append(place)
+    every = [place for some in places.values() for place in some]
+    measured = {one.run_id: one for one in telling.measure(connection, objective, every)} if objective else {}
+    return [_trial_view(trial, places[trial.number], measured) for trial in trials]
+
+
+def _trial_view(trial: AnyRow, places: Sequence[AnyRow], measured: Mapping[int, telling.Measured]) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "params": json.loads(trial.params),
+        "state": _trial_state(places),
+        "value": to_json(trial.value),
+        "low": to_json(trial.low),
+        "high": to_json(trial.high),
+        "n": trial.n,
+        "runs": [_run_view(place, measured.get(place.run_id)) for place in places if place.run_id is not None],
+    }
+
+
+def _run_view(place: AnyRow, measured: telling.Measured | None) -> dict[str, Any]:
+    shown = {"id": place.run_id, "rep": place.rep, "seed": place.seed, "index": place.position}
+    value = to_json(measured.value) if measured else None
+    step = step_of(measured.step) if measured else None
+    return {**shown, "state": place.state, "reason": place.reason, "value": value, "step": step}
+
+
+def _trial_state(places: Sequence[AnyRow]) -> str:
+    """`waiting`: none of its runs is made yet; `stopped`: others were better by then."""
+    states = {place.state for place in places if place.state is not None}
+    if not states:
+        return "waiting" if places else "stopped"
+    if states & {RunState.STARTING, RunState.RUNNING} or (RunState.QUEUED in states and len(states) > 1):
+        return RunState.RUNNING
+    if RunState.QUEUED in states:
+        return RunState.QUEUED
+    if any(place.reason == Reason.EARLY_STOP for place in places):
+        return "stopped"
+    return next(state for state in (RunState.FAILED, RunState.CANCELLED, RunState.SUCCEEDED) if state in states)
+
+
+def decision_view(row: AnyRow) -> dict[str, Any]:
+    shown = {"number": row.number, "at": iso(row.at), "kind": row.kind, "trial": row.trial, "run": row.run_id}
+    return {**shown, "body": json.loads(row.body)}

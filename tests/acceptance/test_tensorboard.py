@@ -1,0 +1,179 @@
+"""`runyard tensorboard` with the real TensorBoard: points of a run show up while it runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.witness import alive, until
+from tests.labs.yard import Yard
+
+# Writes as many points as the file `go` has lines, and ends when that says so.
+TRAIN = """\
+import os, pathlib, sys, time
+from tensorboardX import SummaryWriter
+go = pathlib.Path(sys.argv[1])
+writer, step = SummaryWriter(os.path.join(os.environ["OUTPUT_DIR"], "logs")), 0
+while True:
+    lines = go.read_text().split()
+    while step < len(lines) and lines[step] != "end":
+        writer.add_scalar("train/loss", 1 / (step + 1), step)
+        step += 1
+    writer.flush()
+    if "end" in lines:
+        break
+    time.sleep(0.1)
+writer.close()
+"""
+
+
+class Training:
+    """A run that writes a point whenever it is told to."""
+
+    def __init__(self, yard: Yard, place: Path, name: str) -> None:
+        self._go = Path(tempfile.mkdtemp(dir=place), "go")
+        self._go.write_text("")
+        self.points(2)
+        self.run = yard.client().submit([sys.executable, "-c", TRAIN, str(self._go)], name=name, code=False)
+
+    def points(self, count: int) -> None:
+        self._write("point\n" * count)
+
+    def end(self) -> None:
+        self._write("end\n")
+        self.run.wait(60)
+
+    def _write(self, text: str) -> None:
+        with self._go.open("a") as file:
+            file.write(text)
+
+
+@pytest.fixture
+def training(yard: Yard, tmp_path: Path) -> Iterator[Callable[[str], Training]]:
+    started: list[Training] = []
+
+    def start(name: str) -> Training:
+        started.append(Training(yard, tmp_path, name))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+class Board:
+    """`runyard tensorboard` as a process, and what its TensorBoard answers."""
+
+    def __init__(self, yard: Yard, *words: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("localhost", 0))
+            self._port = probe.getsockname()[1]
+        command = yard.command("tensorboard", *words, "--port", str(self._port), "--every", "1s", "--json")
+        self.process = subprocess.Popen(command, env=yard.env, stdout=subprocess.PIPE, text=True)
+
+    def get(self, path: str) -> Any:
+        try:
+            with urllib.request.urlopen(f"http://localhost:{self._port}/data/{path}", timeout=30) as answer:
+                return json.load(answer)
+        except OSError:
+            return None
+
+    def tags(self) -> Any:
+        return self.get("plugin/scalars/tags") or {}
+
+    def steps(self, run: str) -> list[int]:
+        points = self.get(f"plugin/scalars/scalars?tag=train%2Floss&run={run}")
+        return [step for _, step, _ in points or []]
+
+    def children(self) -> list[int]:
+        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(word) for word in found.split()]
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        self.process.send_signal(number)
+        said, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def board(yard: Yard) -> Iterator[Callable[..., Board]]:
+    started: list[Board] = []
+
+    def start(*words: str) -> Board:
+        started.append(Board(yard, *words))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.end(signal.SIGTERM)
+
+
+def test_new_points_show_up_while_the_run_runs(training, board, yard: Yard) -> None:
+    trained = training("first try/ü")
+    until(lambda: trained.run.current_outputs()[0], what="an event file")
+    folder = f"{trained.run.id}-first-try-ü"
+    opened = board(str(trained.run.id))
+    name = f"{folder}/logs"
+    until(lambda: opened.tags(), timeout=120, what="TensorBoard's answer")
+    assert {run: list(tags) for run, tags in opened.tags().items()} == {name: ["train/loss"]}
+    query = urllib.parse.quote(name, safe="")
+    until(lambda: opened.steps(query) == [0, 1], what="the first points")
+    trained.points(3)
+    until(lambda: opened.steps(query) == [0, 1, 2, 3, 4], timeout=120, what="the new points")
+    trained.points(1)
+    trained.end()
+    until(lambda: len(opened.steps(query)) == 6, timeout=120, what="the last point")
+    (child,) = opened.children()
+    code, said = opened.end()
+    told = json.loads(said)
+    assert (code, told["runs"]) == (0, [trained.run.id])
+    assert told["logdir"].startswith(str(yard.home))
+    until(lambda: not alive(child), what="the end of TensorBoard")
+
+
+def test_runs_that_match_later_join_and_a_signal_ends_all(training, board, yard: Yard) -> None:
+    training("one")
+    opened = board("--state", "active")
+    until(lambda: len(opened.tags()) == 1, timeout=120, what="the first run")
+    training("two")
+    until(lambda: len(opened.tags()) == 2, timeout=120, what="the second run")
+    (child,) = opened.children()
+    assert opened.end(signal.SIGTERM)[0] == 0
+    until(lambda: not alive(child), what="the end of TensorBoard")
+
+
+def test_a_yard_that_is_away_is_waited_for(training, board, yard: Yard) -> None:
+    trained = training("steady")
+    opened = board(str(trained.run.id))
+    query = f"{trained.run.id}-steady%2Flogs"
+    until(lambda: opened.steps(query) == [0, 1], timeout=120, what="the first points")
+    yard.kill9()
+    trained.points(1)
+    yard.start()
+    until(lambda: opened.steps(query) == [0, 1, 2], timeout=120, what="the point of meanwhile")
+
+
+def test_the_folder_alone(training, yard: Yard) -> None:
+    one, two = training("one"), training("two")
+    for each in (one, two):
+        each.end()
+    ids = (str(one.run.id), str(two.run.id))
+    folder = Path(yard.cli("tensorboard", *ids, "--logdir-only").stdout.strip())
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == [f"{ids[0]}-one", f"{ids[1]}-two"]
+    told = json.loads(yard.cli("tensorboard", "last", "--logdir-only", "--json").stdout)
+    assert (told["runs"], told["files"], told["url"]) == ([two.run.id], 1, None)
+    (file,) = Path(told["logdir"]).rglob("*tfevents*")
+    (output,) = two.run.outputs()
+    assert file.stat().st_size == output.size
