@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
 from runyard.cli import changes, endings, failures, output, selection, via
 from runyard.client import Client, Run
+from runyard.model import selectors
 from runyard.model.spec import Stop
 
 
@@ -21,14 +23,15 @@ from runyard.model.spec import Stop
 def command(runs: tuple[str, ...], no_wait: bool, via_box: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Stop runs, and wait until nothing of them is left.
 
-    RUN is a number, a range such as 3-9, or last. With --state, --project, --tag, … it means the runs that match and
-    have not ended.
+    RUN is a number, a range such as 3-9, a sweep such as S1, or last. With --state, --project, --tag, … it means the
+    runs that match and have not ended.
     """
     if via_box:
         via.refuse(given)
         return via.cancel(via_box, runs, output.writer(as_json, quiet))
     client = Client(start=False)
     found = selection.select(client, runs, given, states=selection.ACTIVE)
+    _end_sweeps(client, runs, given)
     alive = [run.id for run in found if not run.final]
     outcome = changes.Outcome.split({run.id: run for run in found} | client.cancel(alive)).forgive_ended(client)
     stopping = [run for run in outcome.runs if not run.final]
@@ -37,6 +40,13 @@ def command(runs: tuple[str, ...], no_wait: bool, via_box: str | None, quiet: bo
         if interrupted:
             return failures.INTERRUPTED
     return outcome.tell(output.writer(as_json, quiet), _sentence, "no runs to cancel")
+
+
+def _end_sweeps(client: Client, words: Iterable[str], given: Mapping[str, Any]) -> None:
+    """Those that are named as a whole: they would make other runs in the places of those that end."""
+    if not any(given[name] for name in selection.FILTERS):
+        for number in selectors.parse_selectors(words).sweeps:
+            client.find_sweep(number).cancel(wait=False)
 
 
 def _wait(runs: list[Run], quiet: bool) -> bool:

@@ -24,7 +24,7 @@ RUNS = {
     "rerun": "Start runs again as new ones, exactly as they were.",
     "diff": "Show what differs between two runs.",
     "best": "Show the best of some runs, or of a sweep, and where its outputs are.",
-    "fetch": "Bring a run's outputs here.",
+    "fetch": "Bring a run's outputs here, or its checkpoints.",
     "metrics": "Show what runs have reported, or export every value.",
     "plot": "Draw what runs have reported, here or into a picture.",
     "top": "Show what running runs use: cores, memory, GPUs.",

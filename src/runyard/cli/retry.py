@@ -20,7 +20,9 @@ from runyard.client import Client
 def command(
     runs: tuple[str, ...], resume: bool, afresh: bool, quiet: bool, as_json: bool, **given: Any
 ) -> int:  # fmt: skip
-    """Queue ended runs again. They go on from what they saved in $CHECKPOINT_DIR, if anything.
+    """Queue ended runs again.
+
+    They go on from what they saved in $CHECKPOINT_DIR, if anything.
 
     RUN is a number, a range such as 3-9, or last. With --state, --project, --tag, … it means the runs that match;
     without --state, those that failed.

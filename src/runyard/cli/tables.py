@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +21,7 @@ COLOURS = {
     "drained": "yellow", "waiting": "dim", "stopped": "yellow",
 }  # fmt: skip
 
+LARGEST = 1_000_000  # columns: what a table would like to have
 Row = Mapping[str, Any]
 
 
@@ -76,9 +79,21 @@ def build(columns: Sequence[Column], rows: Iterable[Row]) -> Table:
     return table
 
 
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The first of these where it fits, else the second."""
+
+    wide: Table
+    narrow: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = Measurement.get(console, options.update(max_width=LARGEST), self.wide).maximum
+        yield self.wide if whole <= options.max_width else self.narrow
+
+
 def _cell(column: Column, text: str) -> Text:
     style = COLOURS.get(text, "") if column.coloured else ""
-    return Text(text, style=style, no_wrap=not column.wrapped, overflow="ellipsis")
+    return Text(text, style=style, no_wrap=not column.wrapped, overflow="fold" if column.wrapped else "ellipsis")
 
 
 def commands(steps: Iterable[tuple[str, str]]) -> Table:

@@ -101,7 +101,7 @@ class Run:
         return list(self._client.call("GET", f"/runs/{self.id}/usage", query={"last": last})["usage"])
 
     def metrics(self, *names: str) -> Any:
-        """What it has reported: a row for each step, with `step`, `time` and a column for each metric (or only for those
+        """What it has reported: a row for each step, with `step`, `time` and a column for each metric (or for those
         that are named). A pandas DataFrame where pandas is installed, else a list of dicts."""
         from runyard.client import metrics
 

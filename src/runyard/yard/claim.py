@@ -144,7 +144,8 @@ def _batch(
     return [
         Claim(
             key=AttemptKey(run=head.id, attempt=head.attempt + 1), batch=name, position=position, spec=specs[head.id],
-            argv=command.argv_of(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()), permit=granted[head.id],
+            argv=command.argv_of(specs[head.id]), resources=resources, avoid=avoid.get(head.id, ()),
+            permit=granted[head.id],
         )
         for position, head in enumerate(heads, 1)
     ]  # fmt: skip

@@ -38,7 +38,7 @@ PATIENCE_S = 30.0  # for a server that does not answer at all
 
 EVENTS = "events"  # the message that something happened to runs
 RING, SEE, SEEN, UNSEEN = "ring", "see", "seen", "unseen"
-WORK = frozenset({"submitted", "retried", "continued", "begun_again", "cancel"})  # kinds of events that sites want to hear of
+WORK = frozenset({"submitted", "retried", "continued", "begun_again", "cancel"})  # events that sites want to hear of
 MOST_EVENTS = 1000  # more at once are not told one by one
 
 Part = Callable[[threading.Event], None]

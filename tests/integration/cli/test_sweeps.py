@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from runyard.model import exits
+
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
@@ -68,3 +70,21 @@ def test_without_words_it_lists(cli) -> None:
     assert len(cli("ls", "--quiet", "--sweep", label, "--state", "succeeded").stdout.split()) == 2
     assert f"{label}, trial 1, repetition 1" in cli("show", label).stdout
     assert cli("sweep", "replay", label).stdout == f"sweep {label}: 0 decisions made again, none different\n"
+
+
+def test_a_sweep_that_has_ended_stays_what_it_came_to(cli, document) -> None:
+    label = cli("sweep", "--quiet", "--param", "x=1,2", "--fresh", "--wait", "--", "true").stdout.strip()
+    assert cli("sweep", "cancel", label).stdout == f"sweep {label} had ended: succeeded\n"
+    assert "there is nothing to run again" in cli("sweep", "retry", label).stdout
+    assert document("sweep", "show", label)["state"] == "succeeded"
+
+
+def test_who_cancels_the_runs_of_a_sweep_ends_the_sweep(cli, document) -> None:
+    """Others would be made in their places, without end."""
+    words = ["--param", "x=1..40", "--parallel", "2", "--fresh", "--", "sleep", "600"]
+    label = cli("sweep", "--quiet", *words).stdout.strip()
+    cli("cancel", label, "--state", "queued", "--state", "starting", "--state", "running", "--no-wait")
+    assert document("sweep", "show", label)["state"] in ("queued", "running"), "some of its runs are not all of it"
+    cli("cancel", label)
+    view = json.loads(cli("sweep", "watch", label, "--json", code=exits.wait_code("cancelled", None, None)).stdout)
+    assert view["state"] == "cancelled"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runyard.model.roles import Role
-from tests.integration.server.api import Api
+from tests.integration.server.api import Api, Served
 
 COMMAND = ["train", "{lr}"]
 GRID = {"command": COMMAND, "space": {"lr": [0.1, 0.01]}}
@@ -62,7 +62,7 @@ def test_nothing_of_what_was_refused_is_stored(api: Api) -> None:
     assert (api.get("/sweeps").json["sweeps"], api.get("/runs").json["runs"]) == before
 
 
-def test_a_sweep_by_its_number(api: Api) -> None:
+def test_a_sweep_by_its_number(api: Api, served: Served) -> None:
     done = api.post("/sweeps", {**GRID, "reps": 2, "fresh": True})
     assert done.status == 201
     number, place = done.json["id"], done.headers["Location"]
@@ -77,6 +77,7 @@ def test_a_sweep_by_its_number(api: Api) -> None:
     assert api.get(f"/sweeps/{number}/decisions").json == {"decisions": [], "next": None}
     assert api.get(f"/sweeps/{number}/replay").json == {"decisions": 0, "different": []}
     assert api.post(f"/sweeps/{number}/cancel").status == 202
+    served.yard.sweeps.tick()
     assert api.get(f"/sweeps/{number}").json["state"] == "cancelled"
     assert api.post(f"/sweeps/{number}/retry", {"states": ["cancelled"]}).json == {"id": number, "retried": 4}
     assert api.post(f"/sweeps/{number}/retry", {"states": ["running"]}).status == 400

@@ -138,8 +138,8 @@ def test_a_server_whose_blobs_are_away_joins_again_when_they_are_back(
     aside.rename(incoming)
 
     def crosses(source: Server, target: Server) -> bool:
-        event = heard(target, "run:1")
-        source.yard.hints.ring("run:1")
+        event = heard(target, "sites:1")
+        source.yard.hints.ring("sites:1")
         return event.wait(1)
 
     until(lambda: crosses(one, two) and crosses(two, one), "both hear each other again", timeout_s=60)

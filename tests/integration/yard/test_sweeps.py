@@ -10,7 +10,9 @@ import pytest
 
 from runyard import errors
 from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.document import Method
 from runyard.model.wire import Claim
+from runyard.yard.sweeps import search
 from tests.integration.yard.conftest import NOTHING, Driver
 from tests.integration.yard.sweeping import Field
 
@@ -255,11 +257,20 @@ def test_a_method_that_learns_makes_trials_while_there_is_room(field: Field) -> 
     assert field.run_all(_loss) == 2
 
 
-def test_the_same_seed_gives_the_same_search(field: Field) -> None:
+@pytest.mark.parametrize("method", ["tpe", "cmaes"])
+def test_the_same_seed_gives_the_same_search(field: Field, method: str) -> None:
     for fresh in range(2):
-        field.sweep(**TPE, fresh=bool(fresh))
+        field.sweep(**{**TPE, "method": method}, fresh=bool(fresh))
         field.run_all(_loss)
+        assert field.yard.sweeps.replay(fresh + 1)["different"] == []
     assert [trial["params"] for trial in field.trials(1)] == [trial["params"] for trial in field.trials(2)]
+
+
+def test_a_method_that_is_not_installed_is_refused(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(search.NEEDED, Method.TPE, {"no_such_module": "runyard[sweep]"})
+    with pytest.raises(errors.InvalidInput, match="no_such_module is not installed") as refused:
+        field.sweep(**TPE)
+    assert "pip install 'runyard[sweep]'" in refused.value.fix
 
 
 def test_a_search_that_changes_is_another_one(field: Field) -> None:

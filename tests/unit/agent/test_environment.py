@@ -25,8 +25,8 @@ def build(
     spec = RunSpec.parse({"command": ["true"], **fields})
     checkpoints = str(tmp_path / "checkpoints")
     paths = Paths(
-        cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in", code="/code", data="/data",
-        metrics="/m.jsonl", control="/c.json",
+        cwd="/work", params="/p.json", outputs="/out", checkpoints=checkpoints, inputs="/in", code="/code",
+        data="/data", metrics="/m.jsonl", control="/c.json",
     )  # fmt: skip
     return environment.build(spec, AttemptKey(run=42, attempt=attempt), paths, gpus, site, base or {})
 
@@ -38,7 +38,8 @@ def test_a_run_is_told_who_it_is(tmp_path: Path) -> None:
         "RUNYARD_SEED": "0", "RUNYARD_PARAMS": "/p.json", "OUTPUT_DIR": "/out", "PWD": "/work",
         "CHECKPOINT_DIR": str(tmp_path / "checkpoints"), "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4",
         "RUNYARD_METRICS": "/m.jsonl", "RUNYARD_CONTROL": "/c.json", "RUNYARD_STOP_SIGNAL": "TERM",
-        "RUNYARD_WARNING_SIGNAL": "TERM", "OPENBLAS_NUM_THREADS": "4", "NUMEXPR_NUM_THREADS": "4", "VECLIB_MAXIMUM_THREADS": "4",
+        "RUNYARD_WARNING_SIGNAL": "TERM", "OPENBLAS_NUM_THREADS": "4", "NUMEXPR_NUM_THREADS": "4",
+        "VECLIB_MAXIMUM_THREADS": "4",
     } == found  # fmt: skip
     assert not {"RUNYARD_RESUME", "CUDA_VISIBLE_DEVICES"} & set(found)
 

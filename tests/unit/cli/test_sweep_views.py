@@ -8,7 +8,9 @@ import math
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from runyard.cli import words
 from runyard.cli.sweep import grids, table, views
 from runyard.client import Trial
 from runyard.model.sweep.objective import Goal, Objective
@@ -50,8 +52,56 @@ def test_the_best_come_first_and_those_without_a_value_last() -> None:
     assert views.ranked(trials, None) == trials
 
 
+def reported(number: int, *told: tuple[float | None, float | None]) -> Trial:
+    """A trial that was stopped: the last value and step of each run."""
+    runs = tuple({"id": at, "rep": at, "seed": 1, "state": "cancelled", "reason": "early_stop", "value": value,
+                  "step": step} for at, (value, step) in enumerate(told, 1))  # fmt: skip
+    return trial(number, state="stopped", n=0, runs=runs)
+
+
+def test_trials_that_came_to_no_result_show_what_they_reported() -> None:
+    assert views.value(trial(value=0.25, half=0.1)) == "0.25 ± 0.10"
+    assert views.value(reported(1, (0.41234, 3))) == "0.4123 at step 3"
+    assert views.value(reported(1, (0.2, 9), (0.4, 3), (None, None))) == "0.3 at step 3"
+    assert views.value(reported(1, (None, None))) == "-"
+    trials = [reported(1, (0.1, 3)), reported(2, (None, None)), trial(3, 0.9), reported(4, (0.5, 9)),
+              reported(5, (0.3, 9))]  # fmt: skip
+    assert [each.number for each in views.ranked(trials, Objective(metric="loss"))] == [3, 5, 4, 1, 2]
+
+
+def drawn(shown: Any, width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(shown)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+LEARNING_RATE = 0.00066973203
+
+
+def test_a_parameter_is_shown_as_the_command_gets_it() -> None:
+    found = [trial(1, 0.123456789, params={"lr": LEARNING_RATE})]
+    assert drawn(grids.of_trials(found, "loss"), 80)[1].split() == [
+        "1", "0.00066973203", "0.1235", "3", "succeeded", "41"
+    ]  # fmt: skip
+    assert words.parameters({"lr": LEARNING_RATE}) == "lr=0.00066973203"
+
+
+def test_where_there_is_no_room_for_each_parameter_they_share_a_column() -> None:
+    many = {f"parameter{number}": LEARNING_RATE for number in range(9)} | {"kind": "x" * 100}
+    metric = "a metric of which the name is rather long"
+    for build in (grids.of_trials, grids.of_runs):
+        lines = drawn(build([trial(1, 0.5, params=many)], metric), 80)
+        assert max(map(len, lines)) <= 80
+        assert lines[0].split()[-1] == "PARAMETERS"
+        assert "0.5" in lines[1] and "succeeded" in lines[1]
+        told = "".join("".join(lines).split())
+        assert all(f"parameter{number}=0.00066973203" in told for number in range(9))
+        assert told.count("x") >= 100, "nothing is cut"
+        assert len(drawn(build([trial(1, 0.5, params=many)], metric), 1000)) == 2
+
+
 def test_the_share_of_steps_that_was_saved() -> None:
-    assert "saved 60% of the steps (400 of 1,000" in views.saved({"done": 400, "full": 1000})
+    assert views.saved({"done": 400, "full": 1000}) == "60% of the steps (400 of 1,000 done)"
     assert views.saved({"done": 1000, "full": 1000}) == ""
     assert views.saved(None) == ""
 
@@ -63,7 +113,7 @@ def test_the_bar_is_never_longer_than_it_is() -> None:
 
 
 def columns(shown: Any) -> list[str]:
-    return [str(column.header) for column in shown.columns]
+    return [str(column.header) for column in shown.wide.columns]
 
 
 def test_columns_are_parameters_by_their_paths() -> None:

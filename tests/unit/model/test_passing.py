@@ -60,7 +60,8 @@ def test_hydra_gets_overrides() -> None:
 @pytest.mark.parametrize(
     ("value", "written"),
     [
-        ("adam", "adam"), ("data/train.csv", "data/train.csv"), ("true", "'true'"), ("NULL", "'NULL'"), ("1e-5", "'1e-5'"),
+        ("adam", "adam"), ("data/train.csv", "data/train.csv"), ("true", "'true'"), ("NULL", "'NULL'"),
+        ("1e-5", "'1e-5'"),
         ("", "''"), ("it's", r"'it\'s'"), ("end\\", "'end\\\\'"), ("a\\'b", "'a\\\\\\'b'"), ("a\\b c", "'a\\b c'"),
         (["a", {"k": "v w"}], "[a,{k:'v w'}]"), (math.nan, "nan"), (-math.inf, "-inf"), ({}, "{}"), (True, "true"),
     ],

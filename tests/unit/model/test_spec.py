@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from runyard import errors
 from runyard.model import output_file
-from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.command import argv_of
+from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.spec import RunSpec
 
 

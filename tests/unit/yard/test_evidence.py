@@ -43,3 +43,9 @@ def test_processes_that_could_not_be_ended_are_told() -> None:
 
 def test_an_unknown_signal_has_its_number() -> None:
     assert judge({"ending": "exit", "signal": 63}, None, cancel_wished=False).detail == "killed by signal 63"
+
+
+def test_a_directory_without_room_is_named() -> None:
+    record = {"ending": "exit", "exit_code": 1, "signal": None, "disk_full": True, "full_directory": "/ckpt"}
+    assert judge(record, None, cancel_wished=False).detail == "exited with 1; no space is left in /ckpt"
+    assert judge({**record, "exit_code": 0}, None, cancel_wished=False).state is RunState.SUCCEEDED

@@ -31,6 +31,8 @@ def site(kind: str, served_by: str) -> Any:
         ("ssh", "yard", {"retry": {"max": 0}}, 0, None),
         ("ssh", "yard", {"retry": {"max": 2, "on": ["error"]}}, 0, None),
         ("ssh", "yard", {"retry": {"max": 2, "on": ["error", "lost"]}}, 0, 120),
+        ("ssh", "yard", {"checkpoint": {"max_attempts": 100}}, 7, 120),  # goes on by itself after a loss
+        ("slurm", "yard", {"checkpoint": {"max_attempts": 100}}, 0, None),
     ],
 )
 def test_who_has_a_permit(kind: str, served_by: str, wanted: Any, failures: int, expected: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,37 +18,37 @@ ENDS = ("value", "step", "state", "reason")
 OF_TRIALS = ("trial", "value", "low", "high", "n", "state", "shown", "means", "ids")
 OF_RUNS = ("run", "trial", "rep", "seed", *ENDS)
 SHOWN_FIRST = 10  # configurations of a plan
+LONGEST_TITLE = 20  # characters, where there is no room
+SPARE = ("SEED", "REASON")  # columns that are left out there
 
 
-def of_trials(trials: Iterable[Trial], metric: str | None) -> Any:
+def of_trials(trials: Iterable[Trial], metric: str | None) -> tables.Fitting:
     rows = [{**trial.row(), **_shown(trial)} for trial in trials]
-    columns = (
-        _column("TRIAL", "trial", right=True), *_parameters(rows, OF_TRIALS),
-        _column(metric or "VALUE", "shown", right=True, boring=("-",)), _column("N", "means", right=True, boring=("-",)),
-        _column("STATE", "state", coloured=True), _column("RUNS", "ids", flexible=True),
-    )  # fmt: skip
-    return tables.build(columns, rows)
+    ends = (
+        _column(metric or "VALUE", "shown", right=True, boring=("-",)),
+        _column("N", "means", right=True, boring=("-",)),
+        _column("STATE", "state", coloured=True),
+        _column("RUNS", "ids", flexible=True),
+    )
+    return _table([_column("TRIAL", "trial", right=True)], ends, rows, OF_TRIALS)
 
 
-def of_runs(trials: Iterable[Trial], metric: str | None) -> Any:
+def of_runs(trials: Iterable[Trial], metric: str | None) -> tables.Fitting:
     rows = [row for trial in trials for row in trial.run_rows()]
-    columns = (
-        _column("RUN", "run", right=True), _column("TRIAL", "trial", right=True), _column("REP", "rep", right=True),
-        _column("SEED", "seed", right=True), *_parameters(rows, OF_RUNS), *_ends(metric or "VALUE"),
-    )  # fmt: skip
-    return tables.build(columns, rows)
+    starts = [_column(name.upper(), name, right=True) for name in ("run", "trial", "rep", "seed")]
+    return _table(starts, _ends(metric or "VALUE"), rows, OF_RUNS)
 
 
-def of_single_runs(rows: Rows, metric: str) -> Any:
+def of_single_runs(rows: Rows, metric: str) -> tables.Fitting:
     """Runs that are not all of one sweep."""
-    return tables.build((_column("RUN", "run", right=True), *_parameters(rows, OF_RUNS), *_ends(metric)), rows)
+    return _table([_column("RUN", "run", right=True)], _ends(metric), rows, OF_RUNS)
 
 
 def draw_plan(console: Any, planned: Mapping[str, Any]) -> None:
     made = f"{words.count(planned['trials'], 'configuration')} × {words.count(planned['reps'], 'repetition')}"
     console.print(f"would make {words.count(planned['runs'], 'run')}: {made}")
     rows = [flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
-    console.print(tables.build(_parameters(rows, ()), rows))
+    console.print(_table((), (), rows, ()))
     if planned["trials"] > len(rows):
         console.print(f"… and {planned['trials'] - len(rows)} more")
     for folder in planned["sent"]:
@@ -61,14 +62,28 @@ def _ends(metric: str) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-def _parameters(rows: Rows, others: Sequence[str]) -> list[Column]:
-    names = dict.fromkeys(name for row in rows for name in row if name not in others)
-    return [_parameter(name, is_numeric=_is_numeric(rows, name)) for name in names]
+def _table(starts: Sequence[Column], ends: Sequence[Column], rows: Rows, others: Sequence[str]) -> tables.Fitting:
+    """A column for each parameter, between what comes first and last; where there is no room, one for all of them."""
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in others))
+    each = [_parameter(name, is_numeric=_is_numeric(rows, name)) for name in names]
+    together = Column(title="PARAMETERS", value=lambda row: _together(row, names), flexible=True, wrapped=True)
+    kept = [column for column in (*starts, *ends) if column.title not in SPARE]
+    cut = [dataclasses.replace(column, title=_cut(column.title)) for column in kept]
+    return tables.Fitting(tables.build((*starts, *each, *ends), rows), tables.build((*cut, together), rows))
+
+
+def _together(row: Mapping[str, Any], names: Iterable[str]) -> str:
+    return words.parameters({name: row[name] for name in names if row.get(name) is not None})
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
 
 
 def _parameter(name: str, *, is_numeric: bool) -> Column:
     """Not rounded: it is what somebody types to have that run again."""
-    return Column(title=name, value=lambda row: _exact(row.get(name)), right=is_numeric, flexible=not is_numeric)
+    title = words.one_line(name)
+    return Column(title=title, value=lambda row: _exact(row.get(name)), right=is_numeric, flexible=not is_numeric)
 
 
 def _is_numeric(rows: Rows, name: str) -> bool:
@@ -76,7 +91,7 @@ def _is_numeric(rows: Rows, name: str) -> bool:
 
 
 def _column(title: str, name: str, **how: Any) -> Column:
-    return Column(title=title, value=lambda row: _cell(row.get(name)), **how)
+    return Column(title=words.one_line(title), value=lambda row: _cell(row.get(name)), **how)
 
 
 def _cell(value: Any) -> str:
@@ -88,4 +103,8 @@ def _exact(value: Any) -> str:
 
 
 def _shown(trial: Trial) -> Mapping[str, Any]:
-    return {"shown": views.value(trial), "means": trial.n or None, "ids": words.numbers(run["id"] for run in trial.runs)}
+    return {
+        "shown": views.value(trial),
+        "means": trial.n or None,
+        "ids": words.numbers(run["id"] for run in trial.runs),
+    }

@@ -41,7 +41,7 @@ def _table(rows: list[dict[str, Any]]) -> Any:
         tables.Column(title="NAME", value=_name, flexible=True),
         tables.Column(title="PROJECT", value=lambda sweep: sweep["project"], boring=("default",)),
         tables.Column(title="METHOD", value=lambda sweep: sweep["method"]),
-        tables.Column(title="DONE", value=lambda sweep: views.progress(sweep), right=True),
+        tables.Column(title="DONE", value=views.done, right=True),
         tables.Column(title="BEST", value=_best, right=True, boring=("-",)),
         tables.Column(title="AGE", value=lambda sweep: words.ago(sweep["created_at"]), right=True),
     )

@@ -30,6 +30,15 @@ def best(sweep: str, quiet: bool, as_json: bool, **given: Any) -> None:
     bests.of_sweep(Client(start=False).find_sweep(sweep), given, output.writer(as_json, quiet))
 
 
+def tell_end(sweep: Sweep) -> None:
+    """For who has waited for it."""
+    click.echo(views.sentence(sweep))
+    steps = _next(sweep)
+    longest = max(len(command) for command, _ in steps)
+    for command, why in steps:
+        output.remark(f"  {command:<{longest}}   {why}")
+
+
 def _draw(console: Any, sweep: Sweep) -> None:
     from rich.text import Text
 
@@ -52,7 +61,7 @@ def _facts(sweep: Sweep) -> list[tuple[str, str]]:
         ("objective", _objective(view)),
         ("done", f"{views.bar(view)} {views.progress(view)}"),
         ("runs", views.counts(view["runs"])),
-        ("best", views.best_sentence(view)),
+        ("best", views.best(view)),
         ("saved", views.saved(view["steps"])),
         ("note", words.detail(view)),
         ("created", words.local_time(view["created_at"])),

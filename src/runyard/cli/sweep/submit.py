@@ -12,7 +12,7 @@ import click
 from runyard import errors
 from runyard.cli import failures, output, pairs, selection, spec_file
 from runyard.cli.spec_options import override, shared_options
-from runyard.cli.sweep import views
+from runyard.cli.sweep import show, views
 from runyard.client import Client, Sweep, belongings
 from runyard.model import fields, passing
 from runyard.model.sweep import text
@@ -162,7 +162,7 @@ def _wait(sweep: Sweep, quiet: bool, writer: output.Writer) -> int:
     except KeyboardInterrupt:
         output.remark(f"\nno longer waiting; sweep {sweep.label} goes on: runyard sweep watch {sweep.label}")
         return failures.INTERRUPTED
-    writer.write(sweep.data, lambda console: click.echo(views.sentence(sweep)), [sweep.label])
+    writer.write(sweep.data, lambda console: show.tell_end(sweep), [sweep.label])
     return views.exit_code(sweep)
 
 

@@ -29,17 +29,20 @@ def submitted(sweep: Sweep) -> str:
 def sentence(sweep: Sweep) -> str:
     """`sweep S1 succeeded: 12 of 12 configurations; 36 runs: 36 succeeded; best is trial 3: …`."""
     parts = [f"sweep {sweep.label} {sweep.state}: {progress(sweep.data)}", counts(sweep.data["runs"])]
-    best = best_sentence(sweep.data)
-    parts += [text for text in (best, saved(sweep.data["steps"]), words.detail(sweep.data)) if text]
-    return "; ".join(parts)
+    more = (best_sentence(sweep.data), saved_sentence(sweep.data), words.detail(sweep.data))
+    return "; ".join([*parts, *(text for text in more if text)])
 
 
 def best_sentence(view: Mapping[str, Any]) -> str:
-    """`best is trial 3 with val/loss 0.21 ± 0.02: lr=0.1 width=64`; empty where none has a value yet."""
+    return f"best is {best(view)}" if view["best"] else ""
+
+
+def best(view: Mapping[str, Any]) -> str:
+    """`trial 3 with val/loss 0.21 ± 0.02: lr=0.1 width=64`; empty where none has a value yet."""
     if not view["best"]:
         return ""
-    trial, metric = Trial.from_json(view["best"]), view["objective"]["metric"]
-    return f"best is trial {trial.number} with {metric} {interval(trial)}: {words.parameters(flat(trial.params))}"
+    trial, metric = Trial.from_json(view["best"]), words.one_line(view["objective"]["metric"])
+    return f"trial {trial.number} with {metric} {interval(trial)}: {words.parameters(flat(trial.params))}"
 
 
 def objective(view: Mapping[str, Any]) -> Objective | None:
@@ -47,8 +50,13 @@ def objective(view: Mapping[str, Any]) -> Objective | None:
 
 
 def progress(sweep: Mapping[str, Any]) -> str:
+    return f"{done(sweep)} configuration{'s' if sweep['trials']['made'] != 1 else ''}"
+
+
+def done(sweep: Mapping[str, Any]) -> str:
+    """`3 of 12`."""
     trials = sweep["trials"]
-    return f"{trials['ended']} of {words.count(trials['planned'] or trials['made'], 'configuration')}"
+    return f"{trials['ended']} of {trials['planned'] or trials['made']}"
 
 
 def counts(runs: Mapping[str, int]) -> str:
@@ -64,12 +72,16 @@ def bar(sweep: Mapping[str, Any], width: int = BAR) -> str:
     return "█" * done + "░" * (width - done)
 
 
+def saved_sentence(view: Mapping[str, Any]) -> str:
+    return f"early stopping saved {saved(view['steps'])}" if saved(view["steps"]) else ""
+
+
 def saved(steps: Mapping[str, float] | None) -> str:
     """Of the steps that would have been, had every run gone as far as the longest."""
     if not steps or steps["full"] <= steps["done"]:
         return ""
     share = 1 - steps["done"] / steps["full"]
-    return f"early stopping saved {share:.0%} of the steps ({steps['done']:,.0f} of {steps['full']:,.0f} done)"
+    return f"{share:.0%} of the steps ({steps['done']:,.0f} of {steps['full']:,.0f} done)"
 
 
 def value(trial: Trial) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from runyard.cli import failures, output
-from runyard.cli.sweep import views
+from runyard.cli.sweep import show, views
 from runyard.client import Client, Sweep
 
 INTERVAL = 0.5
@@ -30,7 +30,7 @@ def command(sweep: str, as_json: bool) -> int:
     except KeyboardInterrupt:
         output.remark(f"\nsweep {found.label} goes on: runyard sweep watch {found.label}")
         return failures.INTERRUPTED
-    output.writer(as_json).write(found.data, lambda console: click.echo(views.sentence(found)))
+    output.writer(as_json).write(found.data, lambda console: show.tell_end(found))
     return views.exit_code(found)
 
 
@@ -52,7 +52,7 @@ def _page(sweep: Sweep, rows: int) -> Any:
     view = sweep.data
     lines = [
         f"sweep {sweep.label} {sweep.state}  {views.bar(view)} {views.progress(view)}",
-        views.counts(view["runs"]), views.best_sentence(view), views.saved(view["steps"]),
+        views.counts(view["runs"]), views.best_sentence(view), views.saved_sentence(view),
     ]  # fmt: skip
     shown = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines if line]
     if view["trials"]["made"] > MOST:

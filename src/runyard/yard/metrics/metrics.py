@@ -113,9 +113,12 @@ class Metrics:
             return False
 
     def catch_up(self, keys: Iterable[AttemptKey]) -> None:
-        """Read what is held of these attempts' files to its end, now."""
+        """Read what is held of these attempts' files to its end, now. Where another server reads as well, those that
+        are over are looked at until one of the two has read them."""
         wanted = set(keys)
-        while self._pass([place for place in self._open() if place.key in wanted], float("inf")):
+        while self._pass(places := [place for place in self._open() if place.key in wanted], float("inf")) or any(
+            place.is_over for place in places
+        ):
             pass
 
     def _due(self) -> list[Place]:

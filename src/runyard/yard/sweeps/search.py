@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 NEEDED = {  # modules beside optuna itself, and how to get them
     Method.TPE: {"optuna": "runyard[sweep]"},
     Method.GP: {"optuna": "runyard[sweep]", "scipy": "scipy", "torch": "torch"},
-    Method.CMAES: {"optuna": "runyard[sweep]", "cmaes": "cmaes"},
+    Method.CMAES: {"optuna": "runyard[sweep]", "cmaes": "runyard[sweep]"},
 }
 
 
 def check_installed(method: Method) -> None:
     """Raises where the yard does not have what the method needs."""
-    missing = [name for module, name in NEEDED.get(method, {}).items() if importlib.util.find_spec(module) is None]
+    needed = NEEDED.get(method, {})
+    missing = [module for module in needed if importlib.util.find_spec(module) is None]
     if missing:
-        packages = " ".join(f"'{name}'" for name in missing)
+        packages = " ".join(dict.fromkeys(f"'{needed[module]}'" for module in missing))
         raise errors.InvalidInput(
             f"method: this yard cannot do {method}, because {missing[0]} is not installed where it runs",
             f"there: pip install {packages}; grid, random and qmc need nothing",

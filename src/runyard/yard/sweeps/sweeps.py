@@ -114,6 +114,8 @@ class Sweeps:
 
         def forbid(connection: Connection) -> list[int]:
             row = _changeable(connection, caller, sweep_id)
+            if views.has_ended(connection, row):
+                return []  # it stays what it came to
             sweeps.change(connection, sweep_id, cancelled_at=row.cancelled_at or self._store.now(), hungry=0)
             return [place.run_id for place in sweeps.places(connection, sweep_id) if _is_live(place)]
 
@@ -216,7 +218,7 @@ class Sweeps:
             return
         now = self._store.now()
         trials: dict[int, set[int]] = {}
-        for end in ends:
+        for end in (end for end in ends if end.id > cursor.position):
             trials.setdefault(end.sweep_id, set()).add(end.trial)
         for row in sweeps.get_many(connection, trials):
             objective = documents.parse(row.document).objective

@@ -67,6 +67,10 @@ def _state(connection: Connection, row: AnyRow, counts: Mapping[str, int]) -> st
     return RunState.CANCELLED if counts[RunState.CANCELLED] else RunState.SUCCEEDED
 
 
+def has_ended(connection: Connection, row: AnyRow) -> bool:
+    return _state(connection, row, _counts(connection, row.id)) in FINAL
+
+
 def _has_untold(connection: Connection, sweep_id: int) -> bool:
     cursor = cursors.get(connection, submission.CURSOR)
     return cursor is not None and sweeps.has_ends_after(connection, sweep_id, cursor.position)
