@@ -60,6 +60,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.1, help="learning rate")
     parser.add_argument("--width", type=int, default=32, help="hidden units")
     parser.add_argument("--batch", type=int, default=32, help="pictures for one step down the slope")
+    parser.add_argument("--batches", type=int, help="of one epoch (default: all pictures)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the weights at the beginning")
     parser.add_argument("--decay", type=float, default=0.0, help="by which weights shrink")
     parser.add_argument("--epochs", type=int, default=20, help="rounds through the pictures")
@@ -116,7 +117,7 @@ def starting_point(options: argparse.Namespace, checkpoints: Path) -> tuple[Weig
 def train_epoch(
     weights: Weights, pictures: Array, digits: Any, options: argparse.Namespace, rng: np.random.Generator
 ) -> None:
-    order = rng.permutation(len(digits))
+    order = rng.permutation(len(digits))[: options.batches and options.batches * options.batch]
     for start in range(0, len(order), options.batch):
         batch = order[start : start + options.batch]
         for name, slope in gradients(weights, pictures[batch], digits[batch]).items():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard import errors
 from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
-from runyard.client.sweep import Sweep
+from runyard.client.sweep import Sweep, check_space
 from runyard.client.transport import NotConnected, Stream, Transport
 from runyard.model import selectors
 
@@ -116,6 +116,7 @@ class Client:
         """
         if command is not None:
             document["command"] = command if isinstance(command, str) else list(command)
+        check_space(document)
         repeatable = not document.get("fresh")
         answer = self.call("POST", "/sweeps", *self._complete([document], progress), repeatable=repeatable)
         sweep = Sweep(self, {"id": answer["id"]}, answer)
@@ -123,6 +124,7 @@ class Client:
 
     def plan_sweep(self, **document: Any) -> dict[str, Any]:
         """How many runs a sweep would make and its first configurations; nothing is stored, and nothing sent."""
+        check_space(document)
         staging = self._staging()
         (complete,) = origin.complete(staging.complete([belongings.resolve(document)]))
         planned: dict[str, Any] = self.call("POST", "/sweeps/plan", complete, repeatable=True)

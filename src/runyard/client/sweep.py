@@ -182,6 +182,15 @@ class Sweep:
             after = answer["next"]
 
 
+def check_space(document: Mapping[str, Any]) -> None:
+    """Raises before anything is read and sent. The yard would refuse it as well; of a NaN it could only say that it is
+    no JSON."""
+    from runyard.model.sweep.space import Space
+
+    if document.get("space") is not None:
+        Space.parse(document["space"])
+
+
 def number(value: Any) -> float | None:
     """NaN and the infinities travel as texts."""
     return None if value is None else float(value)

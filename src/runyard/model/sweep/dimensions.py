@@ -12,6 +12,8 @@ from runyard import errors
 from runyard.model import fields
 
 MOST_CHOICES = 100_000
+MOST_STEPS = 1e15  # beyond, a float cannot tell them apart
+LARGEST = 1e300  # of bounds; beyond, a float cannot hold how far they are apart
 DIGITS = 8  # of a number between bounds: as good as any, easy to read, and the same on every machine
 RANGE_FIELDS = ("from", "to", "step", "log", "when")
 CHOICE_FIELDS = ("choices", "when")
@@ -164,6 +166,8 @@ def _step(value: object, where: str, width: int | float) -> int | float:
     step = number(value, f"{where}.step")
     if not 0 < step <= width:
         raise errors.InvalidInput(f"{where}.step: {step} is not between 0 and {width}", "it must fit into the range")
+    if width / step > MOST_STEPS:
+        raise errors.InvalidInput(f"{where}.step: {step} is too small for a range of {width}", "leave it out")
     return step
 
 
@@ -171,11 +175,12 @@ def number(value: object, where: str) -> int | float:
     """A bound: finite, and no text that only looks like a number."""
     if value is None:
         raise errors.InvalidInput(f"{where}: there is no bound", "a range has from and to")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, float) and not math.isfinite(value)):
         raise errors.InvalidInput(f"{where}: {value!r} is not a number", "write bounds like 2 or 1e-5")
-    if abs(value) > 1e300:
-        raise errors.InvalidInput(f"{where}: {value!r} is too large")
-    return value
+    if abs(value) > LARGEST:  # type: ignore[arg-type]
+        raise errors.InvalidInput(f"{where}: the number is too large", f"the largest is {LARGEST:g}")
+    return value  # type: ignore[return-value]
 
 
 def _shown_when(when: When) -> dict[str, Any]:

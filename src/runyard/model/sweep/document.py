@@ -134,9 +134,11 @@ class SweepSpec:
         return (sampling.draw if self.method is Method.RANDOM else sampling.spread)(self.space, self.seed)
 
     def _check(self) -> None:
-        if (self.space is None) == (not self.configurations):
+        if self.space is None and not self.configurations:
+            raise errors.InvalidInput("space: there is nothing to sweep over", spaces.EXAMPLE)
+        if self.space is not None and self.configurations:
             raise errors.InvalidInput(
-                "space: a sweep has a space or a list of configurations, and not both", "such as space: {lr: [0.1, 1]}"
+                "space: a sweep has a space or a list of configurations, and not both", "leave out one of them"
             )
         if self.configurations and self.method is not Method.GRID:
             raise errors.InvalidInput(
@@ -188,7 +190,9 @@ def _configurations(value: object) -> tuple[Params, ...]:
     if value is None:
         return ()
     if not isinstance(value, (list, tuple)) or not value:
-        raise errors.InvalidInput("configurations: must be a list of parameters, with one at least")
+        raise errors.InvalidInput(
+            "configurations: must be a list of parameters, with one at least", "such as [{lr: 0.1}, {lr: 0.01}]"
+        )
     fields.at_most(len(value), "configurations", MOST)
     seen: dict[str, int] = {}
     found = []

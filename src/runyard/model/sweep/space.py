@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from runyard.model.sweep.dimensions import Choices, Dimension, When
 
 MOST = 100_000  # configurations of one sweep
 MOST_COMBINATIONS = 1_000_000  # before those are left out that differ in nothing that is there
+LONGEST_NAME = 200
+EXAMPLE = "name a parameter and its values, such as lr: [0.1, 0.01]"
 Params = dict[str, Any]
 
 
@@ -26,10 +28,12 @@ class Space:
     @classmethod
     def parse(cls, value: object) -> Space:
         if not isinstance(value, Mapping):
-            raise errors.InvalidInput("space: must be a mapping of parameters to their values")
-        found = dict(_flat(value, "", {}))
-        if not found:
-            raise errors.InvalidInput("space: it is empty", "name a parameter and its values, such as lr: [0.1, 0.01]")
+            raise errors.InvalidInput("space: must be a mapping of parameters to their values", EXAMPLE)
+        listed = list(_flat(value, "", {}))
+        if not listed:
+            raise errors.InvalidInput("space: it is empty", EXAMPLE)
+        _check_names([name for name, _ in listed])
+        found = dict(listed)
         for index, name in enumerate(found):
             _check_when(name, found[name].when, dict(itertools.islice(found.items(), index)), found)
         return cls(found)
@@ -78,7 +82,9 @@ class Space:
                 fix = "give it a step or a list of values, or use another method"
                 raise errors.InvalidInput(f"space.{name}: a grid needs steps from {_ends(dimension)}", fix)
         if (self.count or 0) > MOST_COMBINATIONS:
-            raise errors.InvalidInput(f"space: {self.count:,} combinations are too many", "use fewer values, or random")
+            raise errors.InvalidInput(
+                f"space: more than {MOST_COMBINATIONS:,} combinations are too many", "use fewer values, or random"
+            )
 
 
 def _ends(dimension: Dimension) -> str:
@@ -92,7 +98,7 @@ def _is_there(dimension: Dimension, chosen: Params) -> bool:
 
 def _flat(value: Mapping[Any, Any], prefix: str, when: When) -> Iterator[tuple[str, Dimension]]:
     for key, item in value.items():
-        name = f"{prefix}{fields.text(key, 'space', 200)}"
+        name = f"{prefix}{_checked(key)}"
         where = f"space.{name}"
         if prefix and key == "when":
             continue  # of the group
@@ -102,6 +108,24 @@ def _flat(value: Mapping[Any, Any], prefix: str, when: When) -> Iterator[tuple[s
             yield from _group(item, name, where, when)
         else:
             yield name, dimensions.parse(item, where, when)
+
+
+def _checked(key: object) -> str:
+    if not isinstance(key, str) or not all(key.split(".")):
+        raise errors.InvalidInput(f"space: {key!r} is no name of a parameter", "write it like lr or model.depth")
+    return fields.text(key, f"space.{key[:20]}…", LONGEST_NAME)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """A name with a dot is inside of what is before the dot, which has no value then."""
+    groups = {name[:at]: name for name in names for at, character in enumerate(name) if character == "."}
+    seen: set[str] = set()
+    for name in names:
+        if name in groups:
+            raise errors.InvalidInput(f"space.{name}: it has values, and {groups[name]} is inside of it", "rename one")
+        if name in seen:
+            raise errors.InvalidInput(f"space.{name}: it is there twice", "give all its values at once")
+        seen.add(name)
 
 
 def _group(item: Mapping[Any, Any], name: str, where: str, when: When) -> Iterator[tuple[str, Dimension]]:

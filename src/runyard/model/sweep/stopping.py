@@ -15,6 +15,7 @@ from runyard import errors
 from runyard.model import fields
 
 LARGEST_FACTOR = 100
+LARGEST = 1e15  # step of a first rung
 
 
 class Rule(enum.StrEnum):
@@ -70,7 +71,7 @@ def split(value: object) -> tuple[object, dict[str, Any] | None]:
 
 
 def _first(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LARGEST:
         raise errors.InvalidInput(f"stop.first: {value!r} is not a step", "name the first step at which to compare")
     return value
 

@@ -174,8 +174,8 @@ ROUTES = (
         ),
         summary="Store a large file piece by piece", body=Body(schema=FILE, media_type=OCTETS, required=False),
         description="The answer says how much is held, which is where to go on; an empty body asks just that. When all "
-        "of it is there it is stored, or dropped and refused where it has another digest. Senders that say another size do "
-        "not meet.",
+        "of it is there it is stored, or dropped and refused where it has another digest. Senders that say another "
+        "size do not meet.",
         answers=(
             Answer(
                 description="As far as it is there",

@@ -132,7 +132,9 @@ def test_a_fence_without_a_record(files: Files, tmp_path: Path) -> None:
 
 def test_the_runner_is_copied_whole(files: Files) -> None:
     files.install_runner()
-    assert set(os.listdir(files.runner_directory)) == set(runner.files())
+    place = Path(files.runner_directory)
+    copied = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    assert copied == set(runner.files())
 
 
 def test_problems_are_told_in_a_sentence(files: Files, tmp_path: Path) -> None:

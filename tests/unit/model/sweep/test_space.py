@@ -83,11 +83,25 @@ def test_a_parameter_is_there_only_with_values_of_another() -> None:
         ({"a": {"from": 0, "to": float("inf")}}, "space.a.to: inf is not a number"),
         ({"a": {"from": True, "to": 3}}, "space.a.from: True is not a number"),
         ({"a": {"from": 1, "to": 100, "log": True, "step": 1}}, "a log range has no steps"),
+        ({"a": {"from": 1, "to": 10**400}}, "space.a.to: the number is too large"),
+        ({"a": {"from": 0.0, "to": 1e300, "step": 1e-300}}, "space.a.step: 1e-300 is too small"),
+        ({"a": [1], "a.b": [2]}, "space.a: it has values, and a.b is inside of it"),
+        ({"a": {"b": [1]}, "a.b": [2]}, "space.a.b: it is there twice"),
+        ({"": [1]}, "'' is no name"),
+        ({"a": {"": [1]}}, "'' is no name"),
+        ({"a..b": [1]}, "'a..b' is no name"),
+        ({1: [1]}, "1 is no name"),
+        ({"a" * 201: [1]}, "longer than 200"),
     ],
 )
 def test_spaces_that_make_no_sense(space: Any, message: str) -> None:
     with pytest.raises(errors.InvalidInput, match=message):
         Space.parse(space)
+
+
+def test_a_grid_of_numbers_without_end_is_refused_in_a_sentence() -> None:
+    with pytest.raises(errors.InvalidInput, match="too many"):
+        next(Space.parse({f"p{number}": {"from": 1, "to": 10**300} for number in range(20)}).grid())
 
 
 @pytest.mark.parametrize("draw", [sampling.draw, sampling.spread])

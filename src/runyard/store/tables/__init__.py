@@ -1,0 +1,52 @@
+"""The tables, by what they are about. Whoever has imported this has all of them in `metadata`."""
+
+from runyard.store.tables.base import metadata
+from runyard.store.tables.checkpoints import checkpoints
+from runyard.store.tables.metrics import metric_positions, metrics, summaries
+from runyard.store.tables.places import agents, shares, sites, tokens
+from runyard.store.tables.requests import recipes, requests
+from runyard.store.tables.runs import (
+    ACTIVE,
+    WAITING,
+    attempts,
+    batches,
+    children,
+    events,
+    outputs,
+    parents,
+    run_tags,
+    runs,
+)
+from runyard.store.tables.sweeps import decisions, sweep_runs, sweeps, trials
+from runyard.store.tables.yard import counters, cursors, keys
+
+__all__ = [
+    "ACTIVE",
+    "WAITING",
+    "agents",
+    "attempts",
+    "batches",
+    "checkpoints",
+    "children",
+    "counters",
+    "cursors",
+    "decisions",
+    "events",
+    "keys",
+    "metadata",
+    "metric_positions",
+    "metrics",
+    "outputs",
+    "parents",
+    "recipes",
+    "requests",
+    "run_tags",
+    "runs",
+    "shares",
+    "sites",
+    "summaries",
+    "sweep_runs",
+    "sweeps",
+    "tokens",
+    "trials",
+]
