@@ -30,6 +30,7 @@ MEASUREMENTS = (
     "o_grid",
     "p_metrics",
     "q_ask_tell",
+    "r_ray_tune",
 )
 
 

@@ -212,10 +212,10 @@ for step in range(1, 4):
 
 @pytest.mark.parametrize("method", ["grid", "tpe"])
 def test_objectives_that_are_no_numbers_or_never_reported(calm: Yard, method: str, tmp_path: Path) -> None:
-    """The runs have done what they were told; none of these is ever the best, and the sweep says which has no result."""
+    """The runs have done what they were told; none of these is ever the best, and the sweep says which has none."""
     (tmp_path / "report.py").write_text(REPORT)
     values = ["nothing", "nan", "inf", "0.5"]
-    how = {"method": method, "trials": 12, "parallel": 2, "stop": {"rule": "median"}} if method == "tpe" else {}
+    how = {"method": method, "trials": 12, "parallel": 2} if method == "tpe" else {}
     sweep = calm.client().sweep(
         [sys.executable, "report.py", "{value}"], space={"value": values}, minimize="loss", cwd=str(tmp_path), **how
     )
@@ -236,8 +236,8 @@ def test_objectives_that_are_no_numbers_or_never_reported(calm: Yard, method: st
 def check_it_is_told(yard: Yard, label: str) -> None:
     shown = yard.cli("sweep", "show", label)
     assert "has no result: loss of run" in " ".join(shown.stdout.split())
-    table = yard.cli("sweep", "table", label).stdout.splitlines()
-    assert [line.split()[1] for line in table[1:3]] == ["0.5", "inf"], "the best first, what is endless after it"
+    table = [line.split()[1] for line in yard.cli("sweep", "table", label).stdout.splitlines()[1:]]
+    assert list(dict.fromkeys(table))[:2] == ["0.5", "inf"], "the best first, what is endless after it"
     assert yard.cli("sweep", "replay", label).returncode == 0
 
 
@@ -464,8 +464,7 @@ def test_a_full_disk_for_checkpoints(calm: Yard, tmp_path: Path) -> None:
         assert (sweep.state, run.state, run.reason) == ("failed", "failed", "error"), run.data
         assert run.detail == f"exited with 1; no space is left in {small}/runs/{run.id}/checkpoints"
         assert "No space left on device" in run.logs(), "in the words of the program"
-        kept = run.checkpoint(tmp_path / "kept")
-        assert (kept / "state").read_bytes().startswith(b"1\n")
+        assert any("its checkpoints stay at its site: there is no room" in event["message"] for event in run.events())
         (small / "theirs").unlink()
         again = calm.cli("retry", "--resume", str(run.id))
         assert again.returncode == 0, again.stderr

@@ -26,7 +26,7 @@ def command(runs: tuple[str, ...], no_lines: bool, as_json: bool) -> None:
     client = Client(start=False)
     found = selection.select(client, runs) if runs else []
     if len(found) != 2:
-        raise errors.InvalidInput(f"two runs are compared, and {len(found)} were named", "runyard diff 42 57")
+        raise errors.InvalidInput(f"two runs are compared, not {len(found)}", "name two: runyard diff 42 57")
     comparison = compare_runs(client, *found)
 
     def draw(console: Any) -> None:

@@ -13,6 +13,7 @@ import click
 from runyard import errors
 from runyard.cli import output, selection, words
 from runyard.client import Client, Run
+from runyard.model.metrics import name_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,8 +46,9 @@ def command(runs: tuple[str, ...], names: tuple[str, ...], form: str | None, tar
 
 
 def wanted(known: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Those that are meant: a name as it is, or a pattern."""
-    return [name for name in known if not names or name in names or any(fnmatch.fnmatchcase(name, n) for n in names)]
+    """Those that are meant: a name as it is reported, or as it is kept, or a pattern."""
+    meant = {*names, *map(name_of, names)}
+    return [name for name in known if not names or name in meant or any(fnmatch.fnmatchcase(name, n) for n in names)]
 
 
 def _document(run: Run, names: Sequence[str]) -> dict[str, Any]:

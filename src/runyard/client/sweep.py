@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class Trial:
         seen = [run for run in self.runs if run["value"] is not None and run["step"] is not None]
         if not seen:
             return None
-        return statistics.fmean(run["value"] for run in seen), min(run["step"] for run in seen)
+        return sum(run["value"] for run in seen) / len(seen), min(run["step"] for run in seen)
 
     def row(self) -> dict[str, Any]:
         """As one line of a table: the parameters by their dotted names between its number and its value."""

@@ -58,6 +58,22 @@ def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
     assert "… and 70 more" in said
     planned = json.loads(cli("sweep", "--json", *words, cwd=tmp_path).stdout)
     assert (planned["runs"], planned["configurations"][1]) == (240, {"lr": 2, "kind": "a"})
+    search = [
+        "--param",
+        "lr=0.0..1.0",
+        "--method",
+        "tpe",
+        "--trials",
+        "9",
+        "--minimize",
+        "loss",
+        "--dry-run",
+        "--",
+        "true",
+    ]
+    assert cli("sweep", *search).stdout.splitlines() == [
+        "would make 9 runs: 9 configurations × 1 repetition", "tpe chooses each by what came of those before",
+    ]  # fmt: skip
     assert document("sweep", "list") == before
 
 

@@ -292,6 +292,8 @@ def test_the_search_hears_of_failures_and_of_what_was_stopped(field: Field) -> N
     assert len(told) == 12
     assert set(told) == {"complete", "stopped", "failed"}
     assert field.yard.sweeps.replay(1)["different"] == []
+    again = field.sweep(**{**TPE, "trials": 12}, stop="asha")
+    assert (again["created"], again["reused"], again["retried"]) == (0, 11, 1), "what was stopped is there already"
 
 
 def _live(field: Field, claim: Claim, number: int) -> None:

@@ -47,7 +47,8 @@ def objective(given: Mapping[str, Any], own: Objective | None = None) -> Objecti
     """What to judge by: what was asked for, over what the sweep is after."""
     if given["metric"] is None and own is None:
         raise errors.InvalidInput("there is no metric to judge by", "name one: --metric val/loss")
-    base = own if own and given["metric"] in (None, own.metric) else Objective(metric=given["metric"])
+    metric = None if given["metric"] is None else metrics.name_of(given["metric"])
+    base = own if own and metric in (None, own.metric) else Objective(metric=metric or "")
     return Objective(metric=base.metric, goal=Goal(given["goal"] or base.goal), at=At(given["at"] or base.at))
 
 

@@ -48,8 +48,11 @@ def draw_plan(console: Any, planned: Mapping[str, Any]) -> None:
     made = f"{words.count(planned['trials'], 'configuration')} × {words.count(planned['reps'], 'repetition')}"
     console.print(f"would make {words.count(planned['runs'], 'run')}: {made}")
     rows = [flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
-    console.print(_table((), (), rows, ()))
-    if planned["trials"] > len(rows):
+    if rows:
+        console.print(_table((), (), rows, ()))
+    else:
+        console.print(f"{planned['document']['method']} chooses each by what came of those before")
+    if 0 < len(rows) < planned["trials"]:
         console.print(f"… and {planned['trials'] - len(rows)} more")
     for folder in planned["sent"]:
         console.print(f"brought: {plans.brought(folder)}")

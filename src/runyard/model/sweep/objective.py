@@ -64,4 +64,7 @@ class Objective:
 
 def _metric(value: object) -> str:
     """As it is kept when a run reports it."""
-    return metrics.name_of(fields.text(value, "objective: its metric", metrics.LONGEST_NAME, raw=True))
+    try:
+        return metrics.name_of(fields.text(value, "objective: its metric", metrics.LONGEST_NAME, raw=True))
+    except errors.InvalidInput as error:
+        raise errors.InvalidInput(error.message, "name what the runs report, such as val/loss") from None

@@ -46,7 +46,7 @@ def submit(connection: Connection, now: float, caller: Caller, sweep: SweepSpec,
     created = add_places(connection, row.id, sweep, numbers)
     reused, retried = _revive(connection, now, caller, row, sweep, numbers)
     if sweep.method.learns:
-        created += sweep.reps * max(0, (sweep.trials or 0) - len(numbers))
+        created += sweep.reps * max(0, (sweep.trials or 0) - row.made)
     feeding.make_runs(connection, now, row.id)
     return Submitted(id=row.id, is_new=known is None, created=created, reused=reused, retried=retried)
 
