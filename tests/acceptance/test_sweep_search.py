@@ -19,8 +19,8 @@ from tests.labs.yard import Yard
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
 SEEDS = tuple(range(1, 11))
 WINS = 8
-SLOTS = 8  # runs are mostly asleep: each epoch takes a few milliseconds, and then pauses
-LIMIT_S = 900
+SLOTS = 16  # more than cores: between two epochs of some milliseconds a run sleeps
+LIMIT_S = 1800
 
 
 def test_tpe_with_asha_is_better_than_chance_with_as_many_steps(make_yard: Callable[..., Yard]) -> None:

@@ -21,6 +21,7 @@ FILE = "metrics.jsonl"
 LONGEST_LINE = 1 << 20  # bytes; a longer one is no line of metrics
 SLICE = 32 << 10  # bytes
 LONGEST_NAME = 250  # characters
+MOST_NAMES = 10_000  # that a run may have; values of others are counted and not kept
 LONGEST_TEXT = 1000  # characters of a text in a summary
 _FAR = 1 << 53  # up to here every whole number is a float
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # what no terminal, or no store, takes

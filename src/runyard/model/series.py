@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from runyard.model.metrics import Point
+from runyard.model.metrics import MOST_NAMES, Point
 
 TIME = ""  # no metric has this name
 MOST_HELD = 1_000_000  # of one metric: of more, only some steps are held
@@ -67,6 +67,8 @@ class Table:
         self._stepless: list[dict[str, Any]] = []
 
     def add(self, point: Point) -> None:
+        if point.name not in self.names and len(self.names) == MOST_NAMES:
+            return  # nobody keeps it, and a table with a column for each would fill every memory
         self.names.setdefault(point.name)
         row = self._by_step.setdefault(point.step, {}) if point.step is not None else self._row_at(point)
         row[point.name] = point.value

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.blobs import open_blobs
-from runyard.model.metrics import FILE, LONGEST_LINE, Point
+from runyard.model.metrics import FILE, LONGEST_LINE, MOST_NAMES, Point
 from runyard.model.wire import AttemptKey, Claim
 from runyard.store import metrics as rows
-from runyard.yard.metrics import Metrics, tally
+from runyard.yard.metrics import Metrics
 from tests.integration.yard.conftest import NOTHING, Driver, ended
 from tests.labs.s3 import S3Lab
 
@@ -230,13 +230,13 @@ def test_steps_that_a_later_attempt_repeats_count_once(driver: Driver, start: Ca
 def test_more_names_than_a_run_may_have(driver: Driver, start: Callable[..., Writer]) -> None:
     writer = start()
     for part in range(3):
-        count = tally.MOST_NAMES // 2 + 10
+        count = MOST_NAMES // 2 + 10
         writer.write(*(line(1, **{f"name-{part}-{number}": 1.0}) for number in range(count)))
         read_all(driver)
     writer.write(line(2, **{"name-0-0": 5.0, "another": 1.0}))
     read_all(driver)
     found = summed_up(driver, writer.claim.key.run)
-    assert len(found) == tally.MOST_NAMES
+    assert len(found) == MOST_NAMES
     assert found["name-0-0"]["count"] == 2
     told = [event for event in driver.yard.events(writer.claim.key.run, 0, 100) if event["kind"] == "note"]
     assert [event["message"] for event in told] == ["more than 10000 names of metrics: the others are not kept"]

@@ -98,6 +98,7 @@ def test_where_there_is_no_room_for_each_parameter_they_share_a_column() -> None
         assert all(f"parameter{number}=0.00066973203" in told for number in range(9))
         assert told.count("x") >= 100, "nothing is cut"
         assert len(drawn(build([trial(1, 0.5, params=many)], metric), 1000)) == 2
+    assert len(drawn(grids.of_trials([trial(1, 0.5, params=many)], metric, is_cut=True), 80)) == 2
 
 
 def test_the_share_of_steps_that_was_saved() -> None:

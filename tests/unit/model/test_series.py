@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.model.metrics import Point
+from runyard.model.metrics import MOST_NAMES, Point
 from runyard.model.series import Sample, Series, Table, decimate
 
 
@@ -90,3 +90,13 @@ def test_a_table_has_a_row_for_each_step_and_for_what_came_together() -> None:
         {"step": None, "time": 7.0, "final": 3.0},
     ]
     assert len(table) == 4
+
+
+def test_a_table_has_as_many_columns_as_names_are_kept() -> None:
+    table = Table()
+    for number in range(MOST_NAMES + 100):
+        table.add(Point(1, 0.0, f"n{number}", 1.0))
+    table.add(Point(2, 0.0, "n0", 2.0))
+    table.add(Point(3, 0.0, "late", 3.0))
+    assert len(table.names) == MOST_NAMES
+    assert [row["step"] for row in table.rows()] == [1, 2]

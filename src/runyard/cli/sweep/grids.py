@@ -22,7 +22,8 @@ LONGEST_TITLE = 20  # characters, where there is no room
 SPARE = ("SEED", "REASON")  # columns that are left out there
 
 
-def of_trials(trials: Iterable[Trial], metric: str | None) -> tables.Fitting:
+def of_trials(trials: Iterable[Trial], metric: str | None, *, is_cut: bool = False) -> tables.Fitting:
+    """`is_cut`: a line for each, whatever there is no room for."""
     rows = [{**trial.row(), **_shown(trial)} for trial in trials]
     ends = (
         _column(metric or "VALUE", "shown", right=True, boring=("-",)),
@@ -30,7 +31,7 @@ def of_trials(trials: Iterable[Trial], metric: str | None) -> tables.Fitting:
         _column("STATE", "state", coloured=True),
         _column("RUNS", "ids", flexible=True),
     )
-    return _table([_column("TRIAL", "trial", right=True)], ends, rows, OF_TRIALS)
+    return _table([_column("TRIAL", "trial", right=True)], ends, rows, OF_TRIALS, is_cut=is_cut)
 
 
 def of_runs(trials: Iterable[Trial], metric: str | None) -> tables.Fitting:
@@ -65,11 +66,13 @@ def _ends(metric: str) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-def _table(starts: Sequence[Column], ends: Sequence[Column], rows: Rows, others: Sequence[str]) -> tables.Fitting:
+def _table(
+    starts: Sequence[Column], ends: Sequence[Column], rows: Rows, others: Sequence[str], *, is_cut: bool = False
+) -> tables.Fitting:
     """A column for each parameter, between what comes first and last; where there is no room, one for all of them."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in others))
     each = [_parameter(name, is_numeric=_is_numeric(rows, name)) for name in names]
-    together = Column(title="PARAMETERS", value=lambda row: _together(row, names), flexible=True, wrapped=True)
+    together = Column(title="PARAMETERS", value=lambda row: _together(row, names), flexible=True, wrapped=not is_cut)
     kept = [column for column in (*starts, *ends) if column.title not in SPARE]
     cut = [dataclasses.replace(column, title=_cut(column.title)) for column in kept]
     return tables.Fitting(tables.build((*starts, *each, *ends), rows), tables.build((*cut, together), rows))

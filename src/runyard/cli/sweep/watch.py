@@ -59,7 +59,7 @@ def _page(sweep: Sweep, rows: int) -> Any:
         return Group(*shown)
     wanted = views.objective(view)
     trials = views.ranked(sweep.trials(), wanted)
-    return Group(*shown, grids.of_trials(trials[: max(rows, 1)], wanted.metric if wanted else None))
+    return Group(*shown, grids.of_trials(trials[: max(rows, 1)], wanted.metric if wanted else None, is_cut=True))
 
 
 def _lines(sweep: Sweep, *, silent: bool) -> None:

@@ -42,6 +42,11 @@ class Objective:
 
     @classmethod
     def _long(cls, value: object) -> Objective:
+        if isinstance(value, str):
+            raise errors.InvalidInput(
+                "objective: it does not say whether the metric is to become small or large",
+                f"write minimize: {value[:50]} or maximize: {value[:50]}",
+            )
         given = fields.mapping(value, "objective", ("metric", "goal", "at"))
         return cls(
             metric=_metric(given.get("metric")),

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.blobs import AttemptFiles
-from runyard.model.metrics import FILE, Point
+from runyard.model.metrics import FILE, MOST_NAMES, Point
 from runyard.model.series import Sample
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
@@ -178,7 +178,7 @@ class Metrics:
         key, reported = news.key, news.reported
         dropped = tally.add(connection, key, reported.points)
         if dropped and metrics.drop(connection, key, dropped):
-            message = f"more than {tally.MOST_NAMES} names of metrics: the others are not kept"
+            message = f"more than {MOST_NAMES} names of metrics: the others are not kept"
             settle.add_event(connection, now, key.run, key.attempt, "note", message)
         if reported.summary:
             tally.summarise(connection, key.run, reported.summary)

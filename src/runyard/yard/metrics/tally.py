@@ -8,12 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from runyard.model.metrics import Point
+from runyard.model.metrics import MOST_NAMES, Point
 from runyard.model.wire import AttemptKey
 from runyard.store import metrics
 from runyard.store.rows import AnyRow
 
-MOST_NAMES = 10_000  # that a run may have; values of others are counted and not kept
 MOST_SUMMARY = 1_000  # entries of a run's summary
 
 Tally = dict[str, Any]
