@@ -22,6 +22,7 @@ schema = schemathesis.openapi.from_dict(build_document(ROUTES))
 WAITS = {  # parameters by which a request says how long it may take
     "/runs/{id}/wait": ["timeout"],
     "/runs/{id}/outputs": ["timeout"],
+    "/runs/{id}/checkpoints": ["timeout"],
     "/agents/news": ["wait"],
     "/agents/sync": ["wait"],
 }
