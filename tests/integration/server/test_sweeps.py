@@ -19,7 +19,7 @@ GRID = {"command": COMMAND, "space": {"lr": [0.1, 0.01]}}
         ({"space": {}}, "space: it is empty", "name a parameter"),
         ({"space": {"lr": []}}, "space.lr: there is no value to choose", "at least one"),
         ({"space": {"lr": ""}}, "space.lr: there is no value to choose", ""),
-        ({"space": None}, "a space or a list of configurations", ""),
+        ({"space": None}, "space: there is nothing to sweep over", ""),
         ({"space": [1]}, "space: must be a mapping", ""),
         ({"space": {"lr": "1e-5..x"}}, "space.lr: 'x' is not a number", "2..8"),
         ({"space": {"lr": "log:0..1"}}, "space.lr: 0 has no logarithm", ""),
