@@ -176,7 +176,7 @@ LIFE = ["run.queued", "run.starting", "run.running", "run.succeeded"]
         ("[intake.jobs]\nrecipee = \"train\"\n", "intake.jobs: unknown field 'recipee'"),
         ("[intake.jobs]\nreply_limit = \"much\"\n", "intake.jobs.reply_limit: 'much' is not a size"),
         ("intake = 3\n", "intake: must be tables"),
-        ("[webhook.lab]\nurl = \"ftp://x\"\n", "webhook.lab.url: this is no address"),
+        ("[webhook.lab]\nurl = \"ftp://x\"\n", "webhook.lab.url: this is no web address"),
         ("[webhook.lab]\nurl = \"http://x\"\nstates = [\"done\"]\n", "webhook.lab.states: 'done' is not known"),
         ("[intake.jobs]\nbroker = \"amqp://nobody@localhost\"\n", "there is no password for user 'nobody'"),
     ],

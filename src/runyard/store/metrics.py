@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
 from runyard.store.rows import AnyRow
 from runyard.store.tables import attempts, metric_positions, metrics, summaries
@@ -51,6 +52,12 @@ def expect(connection: Connection, key: AttemptKey) -> None:
 def open_positions(connection: Connection) -> list[AnyRow]:
     """Of all attempts that may have more to read, each with the attempt's state."""
     return list(connection.execute(_OPEN).all())
+
+
+def unread_of(connection: Connection, run_id: int) -> list[int]:
+    """Attempts of a run that have ended, and of which something may not be read yet."""
+    query = _OPEN.where(metric_positions.c.run_id == run_id, attempts.c.state == AttemptState.ENDED)
+    return [row.attempt for row in connection.execute(query)]
 
 
 def advance(connection: Connection, key: AttemptKey, old: int, new: int, *, is_open: bool) -> bool:

@@ -216,6 +216,16 @@ def decisions_after(connection: Connection, sweep_id: int, after: int, limit: in
     return list(connection.execute(query.order_by(decisions.c.number).limit(limit)).all())
 
 
+def stops(connection: Connection, sweep_id: int, trials: Iterable[int]) -> dict[int, AnyRow]:
+    """The decisions by which trials were stopped, by trial."""
+    wanted, found = sorted(trials), dict[int, AnyRow]()
+    of_sweep = (decisions.c.sweep_id == sweep_id, decisions.c.kind == "stop")
+    for start in range(0, len(wanted), 500):
+        query = select(decisions).where(*of_sweep, decisions.c.trial.in_(wanted[start : start + 500]))
+        found.update({row.trial: row for row in connection.execute(query)})
+    return found
+
+
 def ends_after(connection: Connection, after: int, newest: int, limit: int) -> list[AnyRow]:
     """Events of runs of sweeps that have ended: `id`, `run_id`, `attempt`, `sweep_id`, `trial`; oldest first."""
     return list(connection.execute(_ENDS.limit(limit), {"after": after, "newest": newest}).all())

@@ -52,7 +52,7 @@ class UserHost(LocalHost):
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
         super().install(target, files)
-        for path in (Path(target), *Path(target).iterdir()):
+        for path in (Path(target), *Path(target).rglob("*")):
             self._lab.user.own(path)
 
     def programs(self) -> list[str]:

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Metrics:
-    """`tick` and `catch_up` are for one thread at a time; all else may be called from any."""
+    """`tick` is for one thread at a time; all else may be called from any."""
 
     def __init__(self, store: Store, files: AttemptFiles) -> None:
         self._store, self._files = store, files
@@ -71,9 +71,13 @@ class Metrics:
     # --- for people ---------------------------------------------------------------------------------------------
 
     def view(self, run_id: int) -> dict[str, Any]:
-        """What a run has reported, summed up, and its own summary."""
+        """What a run has reported, summed up, and its own summary; of one that has ended, all of it."""
         with self._store.read() as connection:
             self._attempts_of(connection, run_id)
+            unread = metrics.unread_of(connection, run_id)
+        if unread:
+            self.catch_up(AttemptKey(run=run_id, attempt=number) for number in unread)
+        with self._store.read() as connection:
             rows, summary = metrics.of_run(connection, run_id), metrics.summary_of(connection, run_id)
         return {"metrics": [views.metric_view(row) for row in rows], "summary": views.summary_view(summary)}
 

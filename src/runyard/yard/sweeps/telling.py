@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,11 +80,12 @@ def tell(connection: Connection, sweep: AnyRow, objective: Objective, trials: It
     by_trial: dict[int, list[AnyRow]] = {}
     for place in sweeps.places(connection, sweep.id, trials):
         by_trial.setdefault(place.trial, []).append(place)
+    stops = sweeps.stops(connection, sweep.id, by_trial)
     for trial, places in by_trial.items():
         measured = measure(connection, objective, places)
         _note(connection, sweep, trial, measured)
         if len(measured) == len(places) and all(RunState(one.state) in FINAL for one in measured):
-            told.append(Decision(kind=Kind.TELL, trial=trial, body=_outcome(measured)))
+            told.append(Decision(kind=Kind.TELL, trial=trial, body=_outcome(measured, stops.get(trial))))
     return told
 
 
@@ -105,17 +106,17 @@ def _mean(measured: Sequence[Measured]) -> Estimate | None:
     return None if found is None or math.isnan(found.mean) else found
 
 
-def _outcome(measured: Sequence[Measured]) -> dict[str, Any]:
-    """complete: the mean of what has succeeded; stopped: where that was, if it reported anything; failed: all else."""
+def _outcome(measured: Sequence[Measured], stop: AnyRow | None) -> dict[str, Any]:
+    """complete: the mean of what has succeeded; stopped: where it was judged, because how much further its runs came
+    until they heard of it is chance; failed: all else."""
     rows = [one.to_json() for one in measured]
     found = _mean(measured)
     if found is not None:
         numbers = {"value": to_json(found.mean), "low": to_json(found.low), "high": to_json(found.high), "n": found.n}
         return {"state": "complete", **numbers, "rows": rows}
-    stopped = [one for one in measured if one.was_stopped and one.value is not None and one.step is not None]
-    if stopped:
-        mean = statistics.fmean(one.value for one in stopped if one.value is not None)
-        step = min(one.step for one in stopped if one.step is not None)
-        return {"state": "stopped", "value": to_json(mean), "step": step_of(step), "n": len(stopped), "rows": rows}
+    stopped = sum(one.was_stopped for one in measured)
+    if stop is not None and stopped:
+        judged = json.loads(stop.body)
+        return {"state": "stopped", "value": judged["value"], "step": judged["step"], "n": stopped, "rows": rows}
     why = next((one.why for one in measured if one.why), "its runs have not succeeded")
     return {"state": "failed", "value": None, "n": 0, "why": why, "rows": rows}
