@@ -21,6 +21,7 @@ SEEDS = tuple(range(1, 11))
 WINS = 8
 SLOTS = 20  # more than cores: between two epochs of some milliseconds a run sleeps
 ALONE = 1  # trial of a search at a time: then what it decides does not depend on how busy the machine is
+PAUSE_S = "0.4"  # after each epoch: a stop comes before many more of them, also on a busy machine
 LIMIT_S = 1800
 
 
@@ -29,6 +30,7 @@ def test_tpe_with_asha_is_better_than_chance_with_as_many_steps(make_yard: Calla
     client = yard.client()
     document = {**spec_file.read(str(DIGITS / "search.yaml")), "cwd": str(DIGITS), "parallel": ALONE}
     document["command"][0] = sys.executable
+    document["command"][document["command"].index("--pause") + 1] = PAUSE_S
     searches = [client.sweep(**{**document, "name": f"search {seed}", "seed": seed}) for seed in SEEDS]
     steps = [used(search.wait(LIMIT_S)) for search in searches]
     chances = [client.sweep(**by_chance(document, seed, count)) for seed, count in zip(SEEDS, steps, strict=True)]
