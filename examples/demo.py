@@ -18,7 +18,7 @@ from runyard.client import Sweep, Trial
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUNYARD_HOME", ROOT / "demo-home")).absolute()
 TRAIN = ROOT / "examples" / "digits" / "train.py"
-SPACE = {"lr": [0.01, 0.1, 1.0], "width": [8, 64]}
+SPACE = {"lr": [0.1, 1.0], "width": [8, 64]}
 REPS = 2
 STYLES = {"running": "yellow", "succeeded": "green", "failed": "red", "cancelled": "red"}
 
@@ -63,7 +63,8 @@ def watch(sweep: Sweep) -> None:
     """A table that fills on a terminal, a line for each change elsewhere."""
     if not console.is_terminal:
         for look in sweep.looks():
-            console.print(f"Sweep {look.label} {look.state}: {look.data['runs']}")
+            counts = ", ".join(f"{count} {state}" for state, count in look.data["runs"].items() if count)
+            console.print(f"Sweep {look.label} {look.state}: {counts}")
         console.print(draw(sweep.trials()))
         return
     with Live(draw(sweep.trials()), console=console, auto_refresh=False) as live:
