@@ -66,7 +66,7 @@ def check(warned: Warned, ending: str) -> None:
 def test_slurm_warns_before_its_time_limit(slurm_lab: GetLab) -> None:
     site = Site(slurm_lab(), "slurm")
     warned, backend = Warned(site), site.backend(time_margin="0")
-    warned.submit(backend, time=60, warning=50)
+    warned.submit(backend, time=120, warning=110)  # Slurm looks every half minute, or later
     check(warned, "timeout")
     assert wait(backend, warned.job, Presence.GONE).ending is None, "Slurm saw it end by itself"
 
