@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runyard import errors
 from runyard.client.patience import Patience
 from runyard.model.states import FINAL
+from runyard.model.template import flat
 
 if TYPE_CHECKING:
     from runyard.client.client import Client
@@ -193,17 +194,6 @@ def check_space(document: Mapping[str, Any]) -> None:
 def number(value: Any) -> float | None:
     """NaN and the infinities travel as texts."""
     return None if value is None else float(value)
-
-
-def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested parameters by their dotted names."""
-    found: dict[str, Any] = {}
-    for name, value in params.items():
-        if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:

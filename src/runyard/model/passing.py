@@ -34,15 +34,15 @@ def words(way: str, params: Mapping[str, Any], named: Iterable[str] = ()) -> lis
         variables(params)  # raises where they cannot be told apart
         return []
     known = tuple(named)
-    leaves = {name: template.find(name, params) for name in template.names(params) if not _is_named(name, known)}
+    leaves = {name: value for name, value in template.flat(params).items() if not _is_named(name, known)}
     return [word for name, value in leaves.items() for word in _WRITERS[way](name, value)]
 
 
 def variables(params: Mapping[str, Any]) -> dict[str, str]:
     """Environment variables; there is none for null."""
     found: dict[str, str] = {}
-    for name in template.names(params):
-        variable, value = PREFIX + _UNFIT.sub("_", name).upper(), template.find(name, params)
+    for name, value in template.flat(params).items():
+        variable = PREFIX + _UNFIT.sub("_", name).upper()
         if variable in found:
             raise errors.InvalidInput(f"params: two of them would be ${variable}", "rename one of them")
         if value is not None:

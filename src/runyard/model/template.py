@@ -77,9 +77,17 @@ def _offer(name: str, params: Mapping[str, Any]) -> str:
     return fields.nearest(name, names(params)) + "; {{ and }} are literal braces"
 
 
-def names(params: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Of all parameters, nested ones by their paths."""
-    found = []
-    for key, value in params.items():
-        found += names(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else [f"{prefix}{key}"]
+def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested parameters by their dotted names, each with its value; an empty mapping is a value."""
+    found: dict[str, Any] = {}
+    for name, value in params.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
     return found
+
+
+def names(params: Mapping[str, Any]) -> list[str]:
+    """Of all parameters, nested ones by their paths."""
+    return list(flat(params))

@@ -13,10 +13,11 @@ from runyard import errors
 from runyard.cli import output, words
 from runyard.cli.sweep import views
 from runyard.client import Run, Sweep, Trial
-from runyard.client.sweep import apart, flat
+from runyard.client.sweep import apart
 from runyard.model import metrics
 from runyard.model.sweep.objective import At, Goal, Objective
 from runyard.model.sweep.statistics import estimate
+from runyard.model.template import flat
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Row = dict[str, Any]

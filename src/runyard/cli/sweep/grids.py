@@ -10,7 +10,6 @@ from runyard.cli import plans, tables, words
 from runyard.cli.sweep import views
 from runyard.cli.tables import Column
 from runyard.client import Trial
-from runyard.client.sweep import flat
 from runyard.model import template
 
 Rows = Sequence[Mapping[str, Any]]
@@ -48,7 +47,7 @@ def of_single_runs(rows: Rows, metric: str) -> tables.Fitting:
 def draw_plan(console: Any, planned: Mapping[str, Any]) -> None:
     made = f"{words.count(planned['trials'], 'configuration')} × {words.count(planned['reps'], 'repetition')}"
     console.print(f"would make {words.count(planned['runs'], 'run')}: {made}")
-    rows = [flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
+    rows = [template.flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
     if rows:
         console.print(_table((), (), rows, ()))
     else:

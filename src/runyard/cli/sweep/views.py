@@ -9,9 +9,9 @@ from typing import Any
 
 from runyard.cli import words
 from runyard.client import Sweep, Trial
-from runyard.client.sweep import flat
 from runyard.model import exits
 from runyard.model.sweep.objective import Objective
+from runyard.model.template import flat
 
 BAR = 30  # columns of a progress bar
 RUN_STATES = ("queued", "starting", "running", "succeeded", "early_stop", "failed", "cancelled")

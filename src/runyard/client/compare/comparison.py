@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard.client.compare import files
-from runyard.client.compare.differences import Kind, Section, flat, section
+from runyard.client.compare.differences import Kind, Section, section
 from runyard.client.compare.files import FileChange, Read
 from runyard.model.states import FINAL
+from runyard.model.template import flat
 from runyard.model.tree import Tree
 
 HIDDEN = "(not shown)"

@@ -51,17 +51,6 @@ def section(name: str, kind: Kind, before: Mapping[str, Any], after: Mapping[str
     return Section(name=name, kind=kind, differences=found)
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings by their paths: `model.depth`."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
-
-
 def _equal(one: Any, two: Any) -> bool:
     """Two that are no numbers are the same nothing; and 1 is not True."""
     both_nan = one != one and two != two

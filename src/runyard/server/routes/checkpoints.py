@@ -9,9 +9,8 @@ from starlette.responses import Response
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
-from runyard.server.parameters import query
 from runyard.server.route import Answer, Route
-from runyard.server.routes.runs import ID, LONGEST_WAIT
+from runyard.server.routes.runs import ID, TIMEOUT
 from runyard.server.schemas import ref
 from runyard.server.schemas.build import BOOLEAN, described, listed, record
 from runyard.server.stream import unless_gone, wait_for_checkpoint
@@ -40,10 +39,7 @@ ROUTES = (
         method="POST", path="/runs/{id}/checkpoints", handler=bring_checkpoint, access=Access.VIEWER,
         summary="Have what a run saved brought as it is now",
         description="For a run that goes on. Answers when its site has brought it, or when the time is over.",
-        parameters=(
-            ID,
-            query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds"),
-        ),
+        parameters=(ID, TIMEOUT),
         answers=(
             Answer(
                 description="As far as it is kept",

@@ -12,9 +12,9 @@ from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
 from runyard.server.files import send_blob
-from runyard.server.parameters import header, path, query
+from runyard.server.parameters import header, path
 from runyard.server.route import Answer, Route
-from runyard.server.routes.runs import ID, LONGEST_WAIT
+from runyard.server.routes.runs import ID, TIMEOUT
 from runyard.server.schemas import ref
 from runyard.server.schemas.build import BOOLEAN, Schema, described, listed, record, text
 from runyard.server.stream import unless_gone, wait_for_outputs
@@ -64,10 +64,7 @@ ROUTES = (
         method="POST", path="/runs/{id}/outputs", handler=bring_outputs, access=Access.VIEWER,
         summary="Have the outputs of a run brought as they are now",
         description="For a run that goes on. Answers when its site has brought them, or when the time is over.",
-        parameters=(
-            ID,
-            query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds"),
-        ),
+        parameters=(ID, TIMEOUT),
         answers=(
             Answer(
                 description="The files",

@@ -163,6 +163,7 @@ async def _many(wish: Future[Outcomes]) -> Response:
 
 MOST_IDS = 10_000
 ID = path("id", RUN_ID, "The run")
+TIMEOUT = query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds")
 MANY_SPECS = record({"runs": listed(ref("RunSpec"), minItems=1, maxItems=MOST_RUNS)})
 IDS = listed(RUN_ID, minItems=1, maxItems=MOST_IDS)
 MANY_IDS = record({"ids": IDS})
@@ -255,10 +256,7 @@ ROUTES = (
         method="GET", path="/runs/{id}/wait", handler=wait, access=Access.VIEWER,
         summary="Wait for a run to end",
         description="Answers when the run is final or the time is over; look at its state.",
-        parameters=(
-            ID,
-            query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds"),
-        ),
+        parameters=(ID, TIMEOUT),
         answers=(Answer(description="The run", schema=ref("FullRun")),), errors=(404,),
     ),
     Route(
