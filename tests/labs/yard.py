@@ -20,6 +20,7 @@ import runyard
 from runyard.client import locate
 
 START_TIMEOUT_S = 60
+END_TIMEOUT_S = 60
 
 
 class Yard:
@@ -66,11 +67,12 @@ class Yard:
 
     def start(self, *program: str) -> Yard:
         """`program`: what Python runs instead of runyard itself."""
-        command = [sys.executable, *program, "up"] if program else self.command("up")
+        python, *words = [sys.executable, *program, "up"] if program else self.command("up")
         with (self.home / "up.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+                [python, "-X", "faulthandler", *words],
+                env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -122,7 +124,12 @@ class Yard:
     def _end(self, number: int) -> None:
         assert self._process is not None, "the yard is not up"
         self._process.send_signal(number)
-        self._process.wait(30)
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)  # it tells where each thread is
+            self._process.wait(END_TIMEOUT_S)
+            raise AssertionError(f"the yard did not end:\n{self.log}") from None
 
 
 def processes_of(home: Path) -> list[int]:

@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import uvicorn
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 TICK = 5.0  # seconds between two looks at leases and deadlines
 RESTART = 5.0  # seconds before a background part that failed is started again
 GRACE = 5  # seconds that open requests get after a stop
-FAREWELL = 15.0  # seconds that background parts get to end
+FAREWELL = 15.0  # seconds that background parts get to end, all of them together
 
 Background = Callable[[threading.Event], None]
 
@@ -152,8 +153,9 @@ def _supervise(part: Background, stop: threading.Event) -> None:
 
 
 def _join(threads: list[threading.Thread]) -> None:
+    deadline = time.monotonic() + FAREWELL
     for thread in threads:
-        thread.join(FAREWELL)
+        thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
             log.warning("%s does not end; leaving it behind", thread.name, extra={"action": "part_left"})
 

@@ -197,3 +197,10 @@ def test_what_the_yard_refuses_is_told(box: Box) -> None:
     box.hand_in("one", site="nowhere")
     box.look(2)
     assert "there is no site 'nowhere'" in box.state("one")["detail"]
+
+
+def test_who_came_first_is_served_first(box: Box) -> None:
+    for name in ("c", "a", "b"):
+        box.hand_in(name)
+    box.look(2)
+    assert [box.state(name)["id"] for name in ("c", "a", "b")] == box.runs()

@@ -8,13 +8,14 @@ import uuid
 from typing import Any
 
 import pika
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import AMQPError
 
 
 class Producer:
     """A program with pika, as the Rodan side: it declares its queues, sends with a correlation id and waits."""
 
     def __init__(self, url: str, *, durable: bool = True) -> None:
+        self._url = url
         self._connection = pika.BlockingConnection(pika.URLParameters(url))
         self.channel = self._connection.channel()
         self._durable = durable
@@ -36,15 +37,23 @@ class Producer:
     def receive(self, queue: str = "answers", timeout_s: float = 60) -> tuple[Any, bytes]:
         """The properties and the body of the next message."""
         deadline = time.monotonic() + timeout_s
+        while not self._exists(queue) and time.monotonic() < deadline:
+            self._connection.sleep(0.1)
         while time.monotonic() < deadline:
-            try:
-                method, properties, body = self.channel.basic_get(queue, auto_ack=True)
-            except ChannelClosedByBroker:  # there is no such queue yet
-                method, self.channel = None, self._connection.channel()
+            method, properties, body = self.channel.basic_get(queue, auto_ack=True)
             if method is not None:
                 return properties, body
             self._connection.sleep(0.02)
         raise AssertionError(f"no message in {queue} within {timeout_s:g} s")
+
+    def _exists(self, queue: str) -> bool:
+        """On a connection of its own: who asks for a queue that is not there is cut off."""
+        try:
+            with pika.BlockingConnection(pika.URLParameters(self._url)) as connection:
+                connection.channel().queue_declare(queue, passive=True)
+        except AMQPError:
+            return False
+        return True
 
     def answer(self, queue: str = "answers", timeout_s: float = 60) -> tuple[str | None, Any]:
         """The correlation id and the JSON of the next message."""

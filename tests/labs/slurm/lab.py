@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -180,9 +181,14 @@ class SlurmLab(Cluster):
         self.admin("scancel", "--quiet", f"--user={self.user.name}")
         for node, state in self.node_states().items():
             if state.startswith(("down", "drain", "fail")):
-                self.admin("scontrol", "update", f"NodeName={node}", "State=RESUME")
+                self._resume(node)
         self.wait_nodes()
         waiting.until(lambda: not self.admin("squeue", "-h", "-o", "%i"), "the queue empty", timeout_s=60)
+
+    def _resume(self, node: str) -> None:
+        """One that came back by itself in the meantime is refused, and ready."""
+        with contextlib.suppress(LabError):
+            self.admin("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     # Preparation
 

@@ -81,9 +81,10 @@ class Taking(Loop):
         self._told[name] = str(error)
 
     def _look(self, box: int) -> None:
-        found = [name.removesuffix(names.HANDED_IN) for name in os.listdir(box) if _is_handed_in(name)]
-        for name in sorted(found):
-            status = os.stat(f"{name}{names.HANDED_IN}", dir_fd=box, follow_symlinks=False)
+        found = {
+            path.removesuffix(names.HANDED_IN): _status(box, path) for path in os.listdir(box) if _is_handed_in(path)
+        }
+        for name, status in sorted(found.items(), key=_came):
             if self._is_new(box, name, status.st_ino):
                 self._consider(box, name, status)
         self._still = {name: seen for name, seen in self._still.items() if name in found}
@@ -205,6 +206,16 @@ class Taking(Loop):
 
 def sentence(error: errors.RunyardError) -> str:
     return f"{error.message}: {error.fix}" if error.fix else error.message
+
+
+def _status(box: int, path: str) -> os.stat_result:
+    return os.stat(path, dir_fd=box, follow_symlinks=False)
+
+
+def _came(found: tuple[str, os.stat_result]) -> tuple[int, str]:
+    """Who came first is served first: a folder's status changes last when it gets its name."""
+    name, status = found
+    return status.st_ctime_ns, name
 
 
 def _is_handed_in(name: str) -> bool:
