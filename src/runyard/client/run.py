@@ -111,12 +111,14 @@ class Run:
         """What it said of itself in the end: `job.summary(acc=0.9)`."""
         from runyard.client import metrics
 
-        return metrics.numbers(self._client.call("GET", f"/runs/{self.id}/metrics")["summary"])
+        return metrics.numbers(metrics.summed_up(self)["summary"])
 
     def reported(self) -> list[dict[str, Any]]:
         """For each metric how many values it has, the first, the last, the least and the greatest; as plain JSON, where
         NaN and infinities are texts."""
-        return list(self._client.call("GET", f"/runs/{self.id}/metrics")["metrics"])
+        from runyard.client import metrics
+
+        return list(metrics.summed_up(self)["metrics"])
 
     def points(self, *names: str, most: int = 1000) -> dict[str, list[tuple[float | None, float, float]]]:
         """Of each of these metrics at most so many `(step, time, value)`, in the order of their steps."""

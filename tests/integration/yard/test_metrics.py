@@ -16,7 +16,7 @@ from runyard.blobs import open_blobs
 from runyard.model.metrics import FILE, LONGEST_LINE, MOST_NAMES, Point
 from runyard.model.wire import AttemptKey, Claim
 from runyard.store import metrics as rows
-from runyard.yard.metrics import Metrics
+from runyard.yard.metrics import Metrics, reading
 from tests.integration.yard.conftest import NOTHING, Driver, ended
 from tests.labs.s3 import S3Lab
 
@@ -80,6 +80,7 @@ def test_values_are_summed_up(driver: Driver, start: Callable[..., Writer]) -> N
             {"name": "loss", "count": 3, "first": 0.5, "last": 0.2, "minimum": 0.2, "maximum": 0.7, "last_step": 3},
         ],
         "summary": {},
+        "complete": True,
     }
     writer.write(line(4, loss=0.9))
     driver.yard.metrics.tick()
@@ -130,10 +131,26 @@ def test_the_last_line_needs_no_end(driver: Driver, start: Callable[..., Writer]
     writer.write(line(1, loss=1.0), line(2, loss=2.0)[:-1])
     read_all(driver)
     writer.end()
-    driver.yard.metrics.catch_up([writer.claim.key])
+    driver.yard.metrics.catch_up([writer.claim.key], 60)
     assert summed_up(driver, writer.claim.key.run)["loss"]["count"] == 2
     with driver.yard.store.read() as connection:
         assert rows.open_positions(connection) == []
+
+
+def test_nobody_is_kept_waiting_for_very_much(
+    driver: Driver, start: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read on while it is asked for."""
+    monkeypatch.setattr(reading, "PIECE", 200)
+    monkeypatch.setattr("runyard.yard.metrics.metrics.ANSWER_S", 0.0001)
+    writer = start()
+    writer.write(steps(0, 2000))
+    writer.end()
+    answers = [driver.yard.metrics.view(writer.claim.key.run)]
+    while not answers[-1]["complete"]:
+        answers.append(driver.yard.metrics.view(writer.claim.key.run))
+    counts = [row["count"] for answer in answers for row in answer["metrics"]]
+    assert (len(counts) > 1, counts == sorted(counts), counts[-1]) == (True, True, 2000)
 
 
 def test_a_summary(driver: Driver, start: Callable[..., Writer]) -> None:
@@ -172,7 +189,7 @@ def test_two_readers_count_nothing_twice(driver: Driver, start: Callable[..., Wr
 
     def read(reader: Metrics) -> None:
         while not stop.is_set():
-            reader.catch_up([writer.claim.key])
+            reader.catch_up([writer.claim.key], 60)
 
     threads = [threading.Thread(target=read, args=(reader,)) for reader in readers]
     for thread in threads:
@@ -182,7 +199,7 @@ def test_two_readers_count_nothing_twice(driver: Driver, start: Callable[..., Wr
     stop.set()
     for thread in threads:
         thread.join()
-    readers[0].catch_up([writer.claim.key])
+    readers[0].catch_up([writer.claim.key], 60)
     assert summed_up(driver, writer.claim.key.run)["loss"]["count"] == 2000
     assert seen == list(range(2000))
 
@@ -200,8 +217,8 @@ def test_an_observer_is_told_in_the_same_transaction(driver: Driver, start: Call
     writer.write(line(1, loss=0.5))
     with pytest.raises(errors.Conflict):
         driver.yard.metrics.tick()
-    assert driver.yard.metrics.view(writer.claim.key.run) == {"metrics": [], "summary": {}}
-    driver.yard.metrics.catch_up([writer.claim.key])
+    assert driver.yard.metrics.view(writer.claim.key.run) == {"metrics": [], "summary": {}, "complete": True}
+    driver.yard.metrics.catch_up([writer.claim.key], 60)
     key = writer.claim.key
     assert told == [(key.run, 1, [Point(1, 1.0, "loss", 0.5)])] * 2
     assert driver.yard.metrics.view(key.run)["summary"] == {"points": 1}

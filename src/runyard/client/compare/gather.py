@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
+from runyard.client import metrics
 from runyard.client.compare import packages
 from runyard.client.compare.comparison import Comparison, Side, compare
 from runyard.model.tree import Tree
@@ -49,7 +50,7 @@ def _side(client: Client, run: Run, blobs: _Blobs) -> Side:
         code=_code(data, blobs, notes),
         packages=_packages(data, blobs, notes),
         outputs={output.path: output.digest for output in run.outputs()},
-        metrics=_metrics(client, run),
+        metrics=_metrics(run),
         notes=tuple(notes),
     )
 
@@ -78,8 +79,8 @@ def _packages(data: Mapping[str, Any], blobs: _Blobs, notes: list[str]) -> dict[
     return found
 
 
-def _metrics(client: Client, run: Run) -> dict[str, Any]:
-    return dict(_values(client.call("GET", f"/runs/{run.id}/metrics")))
+def _metrics(run: Run) -> dict[str, Any]:
+    return dict(_values(metrics.summed_up(run)))
 
 
 def _values(answer: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,10 @@ METRICS = record(
     {
         "metrics": listed({"$ref": "#/components/schemas/Metric"}),
         "summary": described(ANYTHING, "What the run said of itself in the end"),
+        "complete": described(
+            {"type": "boolean"},
+            "false: the run has ended and so much is still to be read that it is worth asking again",
+        ),
     }
 )
 

@@ -29,6 +29,7 @@ from runyard.yard.metrics.reading import News, Place
 LOOK_S = 10.0  # between two looks at all files
 LOOK_SHARED_S = 1.0  # where bytes may come through other servers
 PASS_S = 0.5  # of reading in one pass
+ANSWER_S = 5.0  # that somebody is kept waiting for the rest of what an ended run reported
 MOST_SERIES = 100  # in one answer
 MOST_POINTS = 100_000  # in one transaction
 
@@ -71,15 +72,19 @@ class Metrics:
     # --- for people ---------------------------------------------------------------------------------------------
 
     def view(self, run_id: int) -> dict[str, Any]:
-        """What a run has reported, summed up, and its own summary; of one that has ended, all of it."""
+        """What a run has reported, summed up, and its own summary; of one that has ended, all of it, unless that takes
+        too long: then it is not `complete`."""
         with self._store.read() as connection:
             self._attempts_of(connection, run_id)
-            unread = metrics.unread_of(connection, run_id)
-        if unread:
-            self.catch_up(AttemptKey(run=run_id, attempt=number) for number in unread)
+            unread = {AttemptKey(run=run_id, attempt=number) for number in metrics.unread_of(connection, run_id)}
+        is_complete = not unread or self.catch_up(unread, ANSWER_S)
         with self._store.read() as connection:
             rows, summary = metrics.of_run(connection, run_id), metrics.summary_of(connection, run_id)
-        return {"metrics": [views.metric_view(row) for row in rows], "summary": views.summary_view(summary)}
+        return {
+            "metrics": [views.metric_view(row) for row in rows],
+            "summary": views.summary_view(summary),
+            "complete": is_complete,
+        }
 
     def points(
         self, run_id: int, names: Collection[str], *, after_step: float | None = None, most: int = 1000
@@ -116,14 +121,15 @@ class Metrics:
             self._look_at = time.monotonic() + LOOK_S
             return False
 
-    def catch_up(self, keys: Iterable[AttemptKey]) -> None:
-        """Read what is held of these attempts' files to its end, now. Where another server reads as well, those that
-        are over are looked at until one of the two has read them."""
-        wanted = set(keys)
-        while self._pass(places := [place for place in self._open() if place.key in wanted], float("inf")) or any(
-            place.is_over for place in places
-        ):
-            pass
+    def catch_up(self, keys: Collection[AttemptKey], seconds: float) -> bool:
+        """Read what is held of these attempts' files, now; True when it was read to its end. Where another server reads
+        as well, those that are over are looked at until one of the two has read them."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            places = [place for place in self._open() if place.key in keys]
+            if not self._pass(places, left) and not any(place.is_over for place in places):
+                return True
+        return False
 
     def _due(self) -> list[Place]:
         with self._lock:

@@ -20,15 +20,15 @@ Tally = dict[str, Any]
 
 def add(connection: Connection, key: AttemptKey, points: Sequence[Point]) -> int:
     """Sum them up; returns how many were left out, because their run has too many names."""
-    tallies = count(key, points)
-    known = metrics.named(connection, key.run, tallies)
-    new = [name for name in tallies if name not in known]
+    series = _by_name(points)
+    known = metrics.named(connection, key.run, series)
+    new = [name for name in series if name not in known]
     room = max(0, MOST_NAMES - metrics.count_names(connection, key.run)) if new else 0
     repeated = _repeated(key, points, known) if key.attempt > 1 else {}
-    metrics.add(connection, [tallies[name] for name in new[:room]])
-    changed = [joined(row, tallies[name], repeated.get(name, 0)) for name, row in known.items()]
+    metrics.add(connection, [count(key, name, series[name]) for name in new[:room]])
+    changed = [joined(row, count(key, name, series[name]), repeated.get(name, 0)) for name, row in known.items()]
     metrics.change(connection, changed)
-    return sum(int(tallies[name]["count"]) for name in new[room:])
+    return sum(len(series[name]) for name in new[room:])
 
 
 def summarise(connection: Connection, run_id: int, summary: Mapping[str, Any]) -> None:
@@ -37,15 +37,15 @@ def summarise(connection: Connection, run_id: int, summary: Mapping[str, Any]) -
     metrics.put_summary(connection, run_id, dict(list(whole.items())[:MOST_SUMMARY]))
 
 
-def count(key: AttemptKey, points: Iterable[Point]) -> dict[str, Tally]:
-    """A row for each name, from these points alone."""
+def _by_name(points: Iterable[Point]) -> dict[str, list[Point]]:
     series: dict[str, list[Point]] = {}
     for point in points:
         series.setdefault(point.name, []).append(point)
-    return {name: _count(key, name, found) for name, found in series.items()}
+    return series
 
 
-def _count(key: AttemptKey, name: str, points: Sequence[Point]) -> Tally:
+def count(key: AttemptKey, name: str, points: Sequence[Point]) -> Tally:
+    """A row for one name, from these points alone."""
     numbers = [point.value for point in points if point.value == point.value]
     steps = [point.step for point in points if point.step is not None]
     last = points[-1]

@@ -30,6 +30,7 @@ from runyard.yard.sweeps.log import Decision, Logs
 SWEEPS_CHANGED = "sweeps"  # the hint that one of them has something to do
 SHOWN_FIRST = 10  # configurations of a plan
 MOST_ENDS = 1000  # of runs, in one transaction
+READ_S = 2.0  # in one pass, of what runs that have ended reported
 MOST_CANCELLED = 250  # in one transaction
 
 logger = logging.getLogger(__name__)
@@ -207,7 +208,8 @@ class Sweeps:
         is_full = len(ends) == MOST_ENDS
         last = ends[-1].id if is_full else newest
         if ends:
-            self._metrics.catch_up({AttemptKey(run=end.run_id, attempt=end.attempt) for end in ends})
+            if not self._metrics.catch_up({AttemptKey(run=end.run_id, attempt=end.attempt) for end in ends}, READ_S):
+                return True
             self._store.write(lambda connection: self._tell(connection, ends, last)).result()
         self._seen = last
         return is_full
