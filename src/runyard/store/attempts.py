@@ -13,6 +13,7 @@ from runyard.store.tables import attempts, batches, outputs, runs
 
 _KEY = (attempts.c.run_id == bindparam("run_key"), attempts.c.number == bindparam("number_key"))
 _BY_KEY = select(attempts).where(*_KEY)
+_BY_RUNS = select(attempts).where(attempts.c.run_id.in_(bindparam("runs", expanding=True)))
 _ALIVE = (
     select(attempts, batches.c.name.label("batch"), runs.c.spec, runs.c.cancel_at)
     .join(runs, runs.c.id == attempts.c.run_id)
@@ -53,8 +54,7 @@ def get_many(connection: Connection, keys: Iterable[AttemptKey]) -> dict[Attempt
     found: dict[AttemptKey, AnyRow] = {}
     runs_wanted = sorted({key.run for key in wanted})
     for start in range(0, len(runs_wanted), 500):
-        query = select(attempts).where(attempts.c.run_id.in_(runs_wanted[start : start + 500]))
-        for row in connection.execute(query):
+        for row in connection.execute(_BY_RUNS, {"runs": runs_wanted[start : start + 500]}):
             found[AttemptKey(run=row.run_id, attempt=row.number)] = row
     return {key: row for key, row in found.items() if key in wanted}
 

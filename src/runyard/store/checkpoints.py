@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from runyard.store.rows import AnyRow
 from runyard.store.tables import attempts, checkpoints, runs
+
+_OF_RUNS = (
+    select(checkpoints)
+    .where(checkpoints.c.run_id.in_(bindparam("runs", expanding=True)))
+    .order_by(checkpoints.c.number)
+)
 
 
 def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
@@ -21,9 +27,8 @@ def newest(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRow]:
     """Of each of these runs that has any."""
     found: dict[int, AnyRow] = {}
     for start in range(0, len(run_ids), 500):
-        part = run_ids[start : start + 500]
-        query = select(checkpoints).where(checkpoints.c.run_id.in_(part)).order_by(checkpoints.c.number)
-        found.update({row.run_id: row for row in connection.execute(query)})
+        rows = connection.execute(_OF_RUNS, {"runs": run_ids[start : start + 500]})
+        found.update({row.run_id: row for row in rows})
     return found
 
 

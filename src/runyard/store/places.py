@@ -14,6 +14,7 @@ from runyard.store.rows import AnyRow
 from runyard.store.tables import agents, sites, tokens
 from runyard.store.writer import MEMO
 
+_SITE = select(sites).where(sites.c.name == bindparam("name"))
 _AGENT = select(agents).where(agents.c.site == bindparam("site"), agents.c.name == bindparam("name"))
 _ALL_SITES = select(sites).order_by(sites.c.name)
 _NODES = select(agents.c.site, agents.c.node, agents.c.total, agents.c.labels, agents.c.limits).order_by(
@@ -79,7 +80,7 @@ def landscape(connection: Connection) -> Landscape:
 
 
 def site(connection: Connection, name: str) -> AnyRow | None:
-    return connection.execute(select(sites).where(sites.c.name == name)).first()
+    return connection.execute(_SITE, {"name": name}).first()
 
 
 def insert_site(connection: Connection, **values: Any) -> None:

@@ -33,6 +33,11 @@ _POSITION = (
     select(func.count()).select_from(runs).where(WAITING, runs.c.wanted_site.in_(bindparam("sites", expanding=True)))
 )
 
+_SHARES = select(shares)
+_SHARE = select(shares).where(shares.c.lane == bindparam("lane_key"))
+_CHANGE_SHARE = (
+    update(shares).where(shares.c.lane == bindparam("lane_key")).values(amount=bindparam("new"), at=bindparam("now"))
+)
 _SOME = (
     select(runs.c.id)
     .where(WAITING, runs.c.wanted_site.in_(bindparam("sites", expanding=True)))
@@ -71,15 +76,15 @@ def next_up(connection: Connection, *, blocked: bool, limit: int) -> Sequence[An
 
 def past_use(connection: Connection, now: float, half_life: float) -> dict[str, float]:
     found = {}
-    for row in connection.execute(select(shares)):
+    for row in connection.execute(_SHARES):
         found[row.lane] = row.amount * 0.5 ** (max(0.0, now - row.at) / half_life)
     return found
 
 
 def add_use(connection: Connection, lane: str, amount: float, now: float, half_life: float) -> None:
-    row = connection.execute(select(shares).where(shares.c.lane == lane)).first()
+    row = connection.execute(_SHARE, {"lane_key": lane}).first()
     if row is None:
         connection.execute(insert(shares).values(lane=lane, amount=amount, at=now))
         return
     kept = row.amount * 0.5 ** (max(0.0, now - row.at) / half_life)
-    connection.execute(update(shares).where(shares.c.lane == lane).values(amount=kept + amount, at=now))
+    connection.execute(_CHANGE_SHARE, {"lane_key": lane, "new": kept + amount, "now": now})

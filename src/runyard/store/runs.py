@@ -13,6 +13,7 @@ from runyard.store.tables import events, run_tags, runs, sweep_runs
 
 _INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
+_BY_IDS = select(runs).where(runs.c.id.in_(bindparam("ids", expanding=True)))
 _BRIEF = select(runs.c.id, runs.c.project, runs.c.name, runs.c.attempt)
 _UPDATE_CACHE: dict[tuple[str, ...], Any] = {}
 _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
@@ -43,7 +44,7 @@ def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
     found: list[AnyRow] = []
     wanted = list(ids)
     for start in range(0, len(wanted), 500):
-        found += connection.execute(select(runs).where(runs.c.id.in_(wanted[start : start + 500]))).all()
+        found += connection.execute(_BY_IDS, {"ids": wanted[start : start + 500]}).all()
     return found
 
 

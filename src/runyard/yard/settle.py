@@ -168,7 +168,7 @@ def end_attempt(
         record=record, native_id=native_id, started_at=started_at, ended_at=now,
     )  # fmt: skip
     facts = {"node": node, "granted": granted, "record": record, "started_at": started_at}
-    next_step = _next_step(run, row, ending, _has_saved(connection, row, report), report) if proven else None
+    next_step = _next_step(connection, run, row, ending, report) if proven else None
     if next_step is not None:
         return [_queue_again(connection, now, run, row.number, ending, next_step, facts)]
     return finish_run(connection, now, run, ending, row.number, facts)
@@ -198,7 +198,7 @@ def _has_saved(connection: Connection, row: AnyRow, report: Report | None) -> bo
     return newest is not None and newest.attempt == row.number
 
 
-def _next_step(run: AnyRow, row: AnyRow, ending: Ending, saved: bool, report: Report | None) -> _Step | None:
+def _next_step(connection: Connection, run: AnyRow, row: AnyRow, ending: Ending, report: Report | None) -> _Step | None:
     if ending.state != RunState.FAILED or run.cancel_at is not None:
         return None
     if report and report.record and report.record["ending"] == evidence.RETURNED:
@@ -206,7 +206,7 @@ def _next_step(run: AnyRow, row: AnyRow, ending: Ending, saved: bool, report: Re
     spec = json.loads(run.spec)
     rule = Retry.parse(spec.get("retry", {"max": 0}))
     if row.number < spec.get("checkpoint", {}).get("max_attempts", 0) and ending.reason in INTERRUPTIONS:
-        if saved:
+        if _has_saved(connection, row, report):
             return _Step.CONTINUED
         if ending.reason != Reason.TIMEOUT and run.failures < max(rule.max, MOST_FRUITLESS):
             return _Step.BEGUN_AGAIN
