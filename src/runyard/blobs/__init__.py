@@ -6,11 +6,11 @@ from pathlib import Path
 
 from runyard import errors
 from runyard.blobs.access import S3Access
-from runyard.blobs.base import AttemptFiles, Blobs, BlobStore
+from runyard.blobs.base import AttemptFiles, Blobs, BlobStore, RemovableBlobs
 from runyard.blobs.directory import open_directory
 from runyard.blobs.writer import BlobWriter
 
-__all__ = ["AttemptFiles", "BlobStore", "BlobWriter", "Blobs", "S3Access", "open_blobs"]
+__all__ = ["AttemptFiles", "BlobStore", "BlobWriter", "Blobs", "RemovableBlobs", "S3Access", "open_blobs"]
 
 
 def open_blobs(location: str, home: Path, access: S3Access | None = None) -> BlobStore:

@@ -27,7 +27,7 @@ Content = bytes | memoryview  # of a small file
 
 class Blobs(Protocol):
     """Files named by what is in them, see `runyard.model.digest`. One is there complete and checked, or not at all;
-    none is ever changed."""
+    none is ever changed, and only a yard takes some away."""
 
     def has(self, digest: str) -> bool: ...
 
@@ -84,6 +84,13 @@ class Blobs(Protocol):
         ...
 
 
+class RemovableBlobs(Blobs, Protocol):
+    def remove(self, digests: Collection[str]) -> None:
+        """Take them away, as far as they are there. For whoever knows that nobody wants them, nor is storing one of
+        them at this moment; who is reading one may be cut short. What raises may have removed some."""
+        ...
+
+
 class AttemptFiles(Protocol):
     """Logs and other files of attempts, as far as they have been relayed.
 
@@ -110,7 +117,7 @@ class AttemptFiles(Protocol):
 class BlobStore:
     """`check()` tries it out: whether it is there and lets us do what will be needed. Raises BlobStoreError."""
 
-    blobs: Blobs
+    blobs: RemovableBlobs
     files: AttemptFiles
     check: Callable[[], None]
     close: Callable[[], None]

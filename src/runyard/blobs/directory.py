@@ -55,7 +55,7 @@ class DirectoryBlobs:
         return self._root / name[:2] / name[2:]
 
     def has(self, digest: str) -> bool:
-        return self.path(digest).is_file()
+        return _is_there(self.path(digest))
 
     def missing(self, digests: Iterable[str]) -> set[str]:
         root = os.fspath(self._root)  # thousands are asked for at once, and a Path costs more than to look
@@ -93,7 +93,7 @@ class DirectoryBlobs:
 
     def put_many(self, contents: Mapping[str, Content]) -> None:
         check_contents(contents)
-        new = {digest: contents[digest] for digest in self.missing(contents)}
+        new = {digest: data for digest, data in contents.items() if not self.has(digest)}
         with batch.drafts(self._incoming, new) as drafts:
             for digest, path in drafts.items():
                 self._name(path, digest)
@@ -104,7 +104,7 @@ class DirectoryBlobs:
 
     def adopt(self, digest: str, path: Path, *, link: bool) -> None:
         target = self.path(digest)
-        if target.exists():
+        if _is_there(target):
             return
         target.parent.mkdir(exist_ok=True, mode=0o700)
         if link:
@@ -141,6 +141,11 @@ class DirectoryBlobs:
                 self._keep_read(digest, size, held, found)
             finally:
                 os.close(held)
+
+    def remove(self, digests: Collection[str]) -> None:
+        for digest in digests:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path(digest))
 
     def _keep_read(self, digest: str, size: int, held: int, found: str) -> None:
         """Unless it is another file by now: somebody else has dropped the one that was read."""
@@ -179,7 +184,7 @@ class DirectoryBlobs:
         """Never in the place of the same file: somebody may be reading that."""
         target = self.path(digest)
         target.parent.mkdir(exist_ok=True, mode=0o700)
-        if target.exists():
+        if _is_there(target):
             path.unlink()
         else:
             os.replace(path, target)
@@ -207,6 +212,15 @@ class DirectoryFiles:
             return _read(self.path(key, file), offset, limit)
         except FileNotFoundError:
             return b""
+
+
+def _is_there(path: Path) -> bool:
+    """By opening it: another server may have removed what a network file system still shows."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _size(path: Path) -> int:

@@ -20,6 +20,7 @@ class BlobWriter:
         """`digest` is what the bytes must have, where that is known before. `keep` takes the file; whatever it leaves
         is removed."""
         self._keep, self._digest = keep, digest
+        self.arriving: Callable[[str], None] = lambda _: None  # called with the digest, right before it is kept
         self._file = tempfile.NamedTemporaryFile(dir=incoming, delete=False)  # noqa: SIM115 - commit or discard closes it
         self._seen = hashlib.sha256()
 
@@ -42,6 +43,7 @@ class BlobWriter:
             check_found(found, self._digest)
             self._file.flush()
             os.fsync(self._file.fileno())
+            self.arriving(found)
             self._keep(Path(self._file.name), found)
         finally:
             self.discard()

@@ -6,6 +6,10 @@ import re
 
 from runyard import errors
 
+# Seconds for which the answer counts that the yard has a file: refer to it by then, or ask again. A file that belonged
+# to a checkpoint may be removed when nobody has asked for it for twice as long.
+FOUND_S = 1800.0
+
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from runyard.store import condemned
 from runyard.store.rows import AnyRow
 from runyard.store.tables import attempts, checkpoints, runs
 
@@ -59,8 +60,17 @@ def change(connection: Connection, run_id: int, number: int, **values: Any) -> N
     connection.execute(update(checkpoints).where(*place).values(values))
 
 
-def remove(connection: Connection, run_id: int, numbers: Iterable[int]) -> None:
+def remove(connection: Connection, now: float, run_id: int, numbers: Iterable[int]) -> None:
+    """What the yard has of them goes, too, unless something else refers to it."""
     gone = list(numbers)
     if gone:
         place = (checkpoints.c.run_id == run_id, checkpoints.c.number.in_(gone))
+        trees = connection.execute(select(checkpoints.c.tree).where(*place, checkpoints.c.tree.is_not(None)))
+        condemned.prune(connection, now, trees.scalars())
         connection.execute(delete(checkpoints).where(*place))
+
+
+def trees(connection: Connection) -> set[str]:
+    """Of all that the yard has."""
+    query = select(checkpoints.c.tree).where(checkpoints.c.tree.is_not(None)).distinct()
+    return set(connection.execute(query).scalars())

@@ -158,6 +158,42 @@ class BlobContract:
             servers[0].blobs.put(digest(b"data"), (chunk for _ in range(1) for chunk in chunks()))
         assert not servers[0].blobs.has(digest(b"data"))
 
+    def test_what_one_server_removes_nobody_has_any_more(self, servers: Servers) -> None:
+        contents = {digest(data): data for data in (b"one", b"other", b"third")}
+        servers[0].blobs.put_many(contents)
+        gone = [digest(b"one"), digest(b"other")]
+        for _ in range(2):  # what is not there is removed, too
+            servers[1].blobs.remove(gone)
+            assert servers[0].blobs.missing(contents) == set(gone)
+            assert not servers[0].blobs.has(gone[0])
+        with pytest.raises(errors.NotFound, match=gone[0]):
+            servers[0].blobs.read(gone[0], 0, 10)
+        servers[0].blobs.remove([])
+        assert servers[1].blobs.read_many([digest(b"third")]) == {digest(b"third"): b"third"}
+
+    def test_what_was_removed_can_be_stored_again(self, servers: Servers, tmp_path: Path) -> None:
+        blobs, name, data = servers[0].blobs, digest(b"again"), b"again"
+        path = tmp_path / "again"
+        path.write_bytes(data)
+
+        def upload() -> None:
+            blobs.append_partial(name, len(data), 0, data)
+            blobs.commit_partial(name, len(data))
+
+        for store in (
+            lambda: blobs.put(name, [data]), lambda: blobs.put_many({name: data}), lambda: blobs.add([data]), upload,
+            lambda: blobs.adopt(name, path, link=False), lambda: blobs.adopt(name, path, link=True),
+        ):  # fmt: skip
+            store()
+            assert whole(servers[1].blobs, name) == data
+            servers[1].blobs.remove([name])
+            assert not blobs.has(name)
+        assert path.read_bytes() == data
+
+    def test_what_is_no_digest_is_not_removed(self, servers: Servers) -> None:
+        with pytest.raises(errors.InvalidInput, match="is not a digest"):
+            servers[0].blobs.remove(["sha256:../" + "a" * 61])
+
     # --- uploads in several requests ----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("size", [10, _LARGE])

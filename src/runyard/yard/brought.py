@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from runyard import errors
-from runyard.blobs.base import Blobs
+from runyard.model.digest import FOUND_S
 from runyard.model.python_env import PythonEnv
 from runyard.model.spec import RunSpec
 from runyard.model.staged import Code
 from runyard.model.tree import Tree
+from runyard.yard.kept import KeptBlobs
 from runyard.yard.submit import numbered
 
 LARGEST_TREE = 256 << 20  # bytes of its description
@@ -18,18 +19,38 @@ REMEMBERED = 10_000
 SEND_FIRST = "send its files first, then the tree: POST /api/v1/blobs/pack"
 
 
+T = TypeVar("T")
+
+
 class Extent(NamedTuple):
     files: int
     size: int
 
 
-class Brought:
-    """Blobs are never taken away, so a tree that was once found whole stays whole."""
+class _Found(Generic[T]):
+    """What is known of files that were there a while ago."""
 
-    def __init__(self, blobs: Blobs) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._known: dict[str, tuple[float, T]] = {}
+
+    def get(self, digest: str) -> T | None:
+        until, value = self._known.get(digest, (float("-inf"), None))
+        return value if self._now() < until else None
+
+    def put(self, digest: str, value: T, since: float) -> None:
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[digest] = (since + FOUND_S, value)
+
+
+class Brought:
+    """What was once found whole is remembered for as long as it is sure to stay whole."""
+
+    def __init__(self, blobs: KeptBlobs) -> None:
         self._blobs = blobs
-        self._whole: dict[str, Extent] = {}
-        self._there: set[str] = set()  # files that are no trees
+        self._whole = _Found[Extent](blobs.now)
+        self._there = _Found[bool](blobs.now)  # files that are no trees
 
     def check(self, specs: Sequence[RunSpec]) -> None:
         for index, spec in enumerate(specs):
@@ -50,28 +71,26 @@ class Brought:
             raise errors.InvalidInput(f"code.git.diff: the yard has no file {diff}", "send it first")
 
     def _check_python(self, python: PythonEnv) -> None:
-        wanted = python.digests() - self._there
+        since, wanted = self._blobs.now(), {digest for digest in python.digests() if not self._there.get(digest)}
         missing = self._blobs.missing(wanted) if wanted else ()
         if missing:
             raise errors.InvalidInput(f"python_env: the yard has no file {min(missing)}", "send it first")
-        if len(self._there) >= REMEMBERED:
-            self._there.clear()
-        self._there |= wanted
+        for digest in wanted:
+            self._there.put(digest, True, since)
 
     def _extent(self, digest: str, where: str) -> Extent:
-        if digest not in self._whole:
+        since, known = self._blobs.now(), self._whole.get(digest)
+        if known is None:
             tree = self._read(digest, where)
             self._check_files(tree, where)
-            if len(self._whole) >= REMEMBERED:
-                self._whole.clear()
-            self._whole[digest] = Extent(len(tree.files), tree.size)
-        return self._whole[digest]
+            known = Extent(len(tree.files), tree.size)
+            self._whole.put(digest, known, since)
+        return known
 
     def _read(self, digest: str, where: str) -> Tree:
-        try:
-            size = self._blobs.size(digest)
-        except errors.NotFound:
-            raise errors.InvalidInput(f"{where}: the yard has no tree {digest}", SEND_FIRST) from None
+        if not self._blobs.has(digest):
+            raise errors.InvalidInput(f"{where}: the yard has no tree {digest}", SEND_FIRST)
+        size = self._blobs.size(digest)
         if size > LARGEST_TREE:
             raise errors.InvalidInput(f"{where}: {digest} is too large for a tree", "split it into several folders")
         try:
@@ -82,6 +101,7 @@ class Brought:
     def _check_files(self, tree: Tree, where: str) -> None:
         missing = self._blobs.missing(tree.digests())
         if missing:
+            self._blobs.distrust(tree.digest)
             named = next(file.path for file in tree.files if file.digest in missing)
             raise errors.InvalidInput(
                 f"{where}: the yard lacks {len(missing)} of the tree's files, such as {named!r}", SEND_FIRST

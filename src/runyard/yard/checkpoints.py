@@ -96,7 +96,7 @@ def note(connection: Connection, now: float, run: AnyRow, attempt: AnyRow, told:
     checkpoints.insert_one(connection, {"run_id": run.id, "number": number, **told, **facts})
     whole = [row.number for row in rows if row.tree is not None] + ([number] if told["tree"] else [])
     beyond = whole[: -(json.loads(run.spec).get("checkpoint") or {}).get("keep", KEPT)]
-    checkpoints.remove(connection, run.id, [*beyond, *(row.number for row in rows if row.tree is None)])
+    checkpoints.remove(connection, now, run.id, [*beyond, *(row.number for row in rows if row.tree is None)])
 
 
 def newest_of(connection: Connection, run_id: int) -> AnyRow | None:
@@ -169,9 +169,9 @@ def _takes_runs(connection: Connection, site: str, agent: str) -> bool:
 # --- what goes ----------------------------------------------------------------------------------------------------
 
 
-def set_aside(connection: Connection, run: AnyRow) -> None:
+def set_aside(connection: Connection, now: float, run: AnyRow) -> None:
     """The next attempt begins anew: nothing that was saved before counts any more."""
-    checkpoints.remove(connection, run.id, [row.number for row in checkpoints.of_run(connection, run.id)])
+    checkpoints.remove(connection, now, run.id, [row.number for row in checkpoints.of_run(connection, run.id)])
     runs.change(connection, run.id, afresh=run.attempt)
 
 
@@ -185,17 +185,18 @@ def demand(connection: Connection, run: AnyRow) -> None:
 
 
 def expired(
-    connection: Connection, ended_before: float, site: str, agent: str, run_ids: Iterable[int]
+    connection: Connection, now: float, kept_s: float, site: str, agent: str, run_ids: Iterable[int]
 ) -> dict[int, int]:
-    """Of runs that have succeeded what the yard has, too; of others after a while. What goes for good is forgotten."""
+    """Of runs that have succeeded what the yard has, too; of others so long after their end. What goes for good is
+    forgotten."""
     found: dict[int, int] = {}
     final = [run for run in runs.get_many(connection, run_ids) if RunState(run.state) in FINAL]
     saved = checkpoints.newest(connection, [run.id for run in final])
     for run in final:
         newest = saved.get(run.id)
         only_there = newest is not None and newest.tree is None
-        if (run.state == RunState.SUCCEEDED and not only_there) or (run.ended_at or 0) < ended_before:
+        if (run.state == RunState.SUCCEEDED and not only_there) or (run.ended_at or 0) < now - kept_s:
             found[run.id] = run.attempt
             if newest is not None and only_there and (newest.site, newest.agent) == (site, agent):
-                checkpoints.remove(connection, run.id, [newest.number])
+                checkpoints.remove(connection, now, run.id, [newest.number])
     return found

@@ -204,6 +204,17 @@ def test_an_unknown_bucket_is_no_missing_log(lab: S3Lab, open_store: Opener) -> 
         open_store(lab.location("no-such-bucket")).files.read(fresh_key(), "log", 0, 10)
 
 
+def test_somebody_who_may_not_delete(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    """S3 answers such a request with 200, and names what it did not delete."""
+    allowed = ["s3:GetObject", "s3:ListBucket", "s3:PutObject"]
+    store = open_store(access=lab.account({"Effect": "Allow", "Action": allowed, "Resource": "*"}))
+    name = store.blobs.add([b"data"])
+    for refused in (lambda: store.blobs.remove([name]), store.check):
+        with pytest.raises(errors.BlobStoreError, match="does not let key id"):
+            refused()
+    assert store.blobs.has(name)
+
+
 def test_somebody_who_may_only_read(lab: S3Lab, bucket: str, open_store: Opener) -> None:
     access = lab.account({"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"})
     told = refusal(open_store(access=access))

@@ -96,7 +96,9 @@ class Bucket:
             objects = "".join(f"<Object><Key>{escape(name)}</Key></Object>" for name in names)
             body = f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
             checksum = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-            self._client.ask("POST", "", {"delete": ""}, {"Content-MD5": checksum}, body)
+            answer = self._client.ask("POST", "", {"delete": ""}, {"Content-MD5": checksum}, body)
+            if b"<Error>" in answer.body:  # quiet: it names only those that it did not delete
+                raise self._client.refusal(403, answer.body)
 
     def _complete(self, key: str, upload: dict[str, str], tags: list[str]) -> None:
         parts = "".join(

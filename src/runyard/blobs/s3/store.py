@@ -108,6 +108,9 @@ class S3Blobs:
                     raise
         self._segments.remove(name)
 
+    def remove(self, digests: Collection[str]) -> None:
+        self._bucket.delete([_key(digest) for digest in digests])
+
     def _keep(self, path: Path, digest: str) -> None:
         if not self.has(digest):
             self._bucket.put_all(_key(digest), path.stat().st_size, _file_chunks(path))

@@ -26,7 +26,7 @@ async def get_blob(call: Call) -> ASGIApp:
 
 async def put_blob(call: Call) -> Response:
     blobs, digest = call.service.yard.blobs, call["digest"]
-    if await call.service.read(blobs.has, digest):
+    if await call.service.read(blobs.is_sent, digest):
         return answer({"digest": digest, "size": await call.service.read(blobs.size, digest)})
     writer = await call.service.write(blobs.writer, digest)
     try:

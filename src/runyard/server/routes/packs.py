@@ -95,7 +95,7 @@ def _read_all(blobs: Blobs, digests: Sequence[str]) -> bytes:
 
 async def append_blob(call: Call) -> Response:
     blobs, digest, size = call.service.yard.blobs, call["digest"], call["size"]
-    if await call.service.read(blobs.has, digest):
+    if await call.service.read(blobs.is_sent, digest):
         return answer({"digest": digest, "held": size, "complete": True})
     held = await _append_all(call, blobs, digest)
     if held == size:
@@ -141,7 +141,9 @@ FRAMES = "For each file its digest (32 bytes), its length (8 bytes, big-endian) 
 ROUTES = (
     Route(
         method="POST", path="/blobs/missing", handler=find_missing, access=Access.UPLOADER,
-        summary="Ask which files the yard does not have", body=Body(schema=QUESTION, example=EXAMPLE),
+        summary="Ask which files the yard does not have",
+        description="What it has is sure to be there for half an hour: refer to it by then, or ask again.",
+        body=Body(schema=QUESTION, example=EXAMPLE),
         answers=(Answer(description="Those that are missing", schema=record({"missing": listed(DIGEST)})),),
     ),
     Route(

@@ -1,7 +1,7 @@
 """The tables, by what they are about. Whoever has imported this has all of them in `metadata`."""
 
 from runyard.store.tables.base import metadata
-from runyard.store.tables.checkpoints import checkpoints
+from runyard.store.tables.checkpoints import checkpoints, condemned
 from runyard.store.tables.metrics import metric_positions, metrics, summaries
 from runyard.store.tables.places import agents, shares, sites, tokens
 from runyard.store.tables.requests import recipes, requests
@@ -28,6 +28,7 @@ __all__ = [
     "batches",
     "checkpoints",
     "children",
+    "condemned",
     "counters",
     "cursors",
     "decisions",

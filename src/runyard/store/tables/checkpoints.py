@@ -1,8 +1,8 @@
-"""What runs saved."""
+"""What runs saved, and what goes with it."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Integer, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table, Text
 
 from runyard.store.tables.base import Id, metadata
 
@@ -21,3 +21,13 @@ checkpoints = Table(  # what runs saved, as the yard has it
     PrimaryKeyConstraint("run_id", "number", name="pk_checkpoints"),
     sqlite_with_rowid=False,
 )
+
+condemned = Table(  # blobs that belonged to checkpoints which went
+    "condemned",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("since", Double, nullable=False),  # in this state; of one that is condemned, since it was last looked at
+    sqlite_with_rowid=False,
+)
+Index("ix_condemned_state", condemned.c.state, condemned.c.since)

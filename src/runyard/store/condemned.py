@@ -1,0 +1,152 @@
+"""Rows of blobs that belonged to checkpoints which went: on their way out, unless somebody wants them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Iterator
+
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
+
+from runyard.store.tables import condemned, outputs
+
+_TOGETHER = 500  # values in one condition
+
+
+class Fate(enum.StrEnum):
+    PRUNED = "pruned"  # a tree whose checkpoint went; its files are not in the list yet
+    CONDEMNED = "condemned"  # it goes, when nobody has looked at it for a while and nothing refers to it
+    GOING = "going"  # it is being removed
+    GONE = "gone"  # it counts as missing, whatever a file system may still show of it
+
+
+_IS_EMPTY = select(~exists(select(condemned.c.digest)))
+_LOST = (Fate.GOING, Fate.GONE)
+
+
+# --- entering ---------------------------------------------------------------------------------------------------------
+
+
+def prune(connection: Connection, now: float, trees: Iterable[str]) -> None:
+    """In the transaction in which their checkpoints go."""
+    _put(connection, now, trees, Fate.PRUNED, over=(Fate.CONDEMNED, Fate.GONE))
+
+
+def condemn(connection: Connection, now: float, digests: Iterable[str]) -> None:
+    _put(connection, now, digests, Fate.CONDEMNED, over=(Fate.CONDEMNED,))
+
+
+def expanded(connection: Connection, now: float, tree: str) -> None:
+    """All its files are condemned, and so is the tree itself."""
+    place = (condemned.c.digest == tree, condemned.c.state == Fate.PRUNED)
+    connection.execute(update(condemned).where(*place).values(state=Fate.CONDEMNED, since=now))
+
+
+def distrust(connection: Connection, now: float, digest: str) -> None:
+    """It counts as missing for a while, until somebody sends it again."""
+    _put(connection, now, [digest], Fate.GONE, over=(Fate.PRUNED, Fate.CONDEMNED))
+
+
+def _put(connection: Connection, now: float, digests: Iterable[str], fate: Fate, over: tuple[Fate, ...]) -> None:
+    """New ones, and those that are in one of the states of `over`."""
+    for some in _portions(set(digests)):
+        known = states(connection, some)
+        place = (condemned.c.digest.in_(some), condemned.c.state.in_(over))
+        connection.execute(update(condemned).where(*place).values(state=fate, since=now))
+        fresh = [{"digest": digest, "state": fate, "since": now} for digest in some if digest not in known]
+        if fresh:
+            connection.execute(insert(condemned), fresh)
+
+
+# --- staying ----------------------------------------------------------------------------------------------------------
+
+
+def states(connection: Connection, digests: Iterable[str]) -> dict[str, Fate]:
+    """Of those that are in the list."""
+    return {digest: fate for digest, (fate, _) in _rows(connection, digests).items()}
+
+
+def looked_at(connection: Connection, digests: Iterable[str], before: float) -> tuple[set[str], set[str]]:
+    """Those that are not there any more, and those that nobody has looked at since then."""
+    if connection.execute(_IS_EMPTY).scalar_one():
+        return set(), set()
+    rows = _rows(connection, digests)
+    lost = {digest for digest, (fate, _) in rows.items() if fate in _LOST}
+    return lost, {digest for digest, (fate, since) in rows.items() if fate == Fate.CONDEMNED and since < before}
+
+
+def renew(connection: Connection, now: float, digests: Collection[str]) -> set[str]:
+    """Somebody has looked at these. Returns those that are not there any more."""
+    for some in _portions(digests):
+        place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED)
+        connection.execute(update(condemned).where(*place).values(since=now))
+    return {digest for digest, fate in states(connection, digests).items() if fate in _LOST}
+
+
+def pardon(connection: Connection, digests: Collection[str]) -> set[str]:
+    """These are off the list, except those that are being removed, which are returned."""
+    for some in _portions(digests):
+        connection.execute(delete(condemned).where(condemned.c.digest.in_(some), condemned.c.state != Fate.GOING))
+    return set(states(connection, digests))
+
+
+# --- going ------------------------------------------------------------------------------------------------------------
+
+
+def in_state(connection: Connection, fate: Fate, limit: int, before: float | None = None) -> list[str]:
+    """Oldest first. `before`: those that have been in it since then at least."""
+    query = select(condemned.c.digest).where(condemned.c.state == fate)
+    query = query if before is None else query.where(condemned.c.since <= before)
+    return list(connection.execute(query.order_by(condemned.c.since).limit(limit)).scalars())
+
+
+def claim(connection: Connection, now: float, digests: Collection[str], before: float) -> list[str]:
+    """Of these, the ones that are still condemned and that nobody has looked at since then: they are ours to remove."""
+    ours: list[str] = []
+    for some in _portions(digests):
+        place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED, condemned.c.since <= before)
+        ours += connection.execute(select(condemned.c.digest).where(*place)).scalars()
+        connection.execute(update(condemned).where(*place).values(state=Fate.GOING, since=now))
+    return ours
+
+
+def acquit(connection: Connection, _now: float, digests: Collection[str], before: float) -> None:
+    """Something refers to these, as far as nothing has happened to them since then."""
+    for some in _portions(digests):
+        place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED, condemned.c.since <= before)
+        connection.execute(delete(condemned).where(*place))
+
+
+def removed(connection: Connection, now: float, digests: Collection[str]) -> None:
+    for some in _portions(digests):
+        place = (condemned.c.digest.in_(some), condemned.c.state == Fate.GOING)
+        connection.execute(update(condemned).where(*place).values(state=Fate.GONE, since=now))
+
+
+def forget(connection: Connection, _now: float, before: float) -> None:
+    connection.execute(delete(condemned).where(condemned.c.state == Fate.GONE, condemned.c.since <= before))
+
+
+def among_outputs(connection: Connection, first_run: int, last_run: int) -> set[str]:
+    """What is condemned and an output of one of these runs."""
+    query = select(outputs.c.digest).join(condemned, condemned.c.digest == outputs.c.digest)
+    query = query.where(outputs.c.run_id.between(first_run, last_run), condemned.c.state == Fate.CONDEMNED)
+    return set(connection.execute(query.distinct()).scalars())
+
+
+def last_output(connection: Connection) -> int:
+    """The newest run that has any."""
+    return connection.execute(select(func.max(outputs.c.run_id))).scalar() or 0
+
+
+def _rows(connection: Connection, digests: Iterable[str]) -> dict[str, tuple[Fate, float]]:
+    found: dict[str, tuple[Fate, float]] = {}
+    for some in _portions(digests):
+        rows = connection.execute(select(condemned).where(condemned.c.digest.in_(some)))
+        found.update({row.digest: (Fate(row.state), row.since) for row in rows})
+    return found
+
+
+def _portions(digests: Iterable[str]) -> Iterator[list[str]]:
+    every = sorted(digests)
+    for start in range(0, len(every), _TOGETHER):
+        yield every[start : start + _TOGETHER]
