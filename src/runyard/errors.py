@@ -112,6 +112,9 @@ class DiskFull(RunyardError):
     code = "disk_full"
     status = 507
 
+    def __init__(self, message: str = "", fix: str = "free some space and try again") -> None:
+        super().__init__(message, fix)
+
 
 class ConfigError(RunyardError):
     """The configuration is not valid."""

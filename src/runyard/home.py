@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import time
@@ -54,7 +55,8 @@ def refuse_daemon(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def lock(settings: Settings, wait: float = 0.0, bound: float | None = None) -> Iterator[None]:
-    """Own the home while the context is open; raises HomeInUse. `bound`: this process ends within so many seconds."""
+    """Own the home while the context is open; raises HomeInUse, DiskFull. `bound`: this process ends within so many
+    seconds."""
     prepare(settings)
     deadline = time.monotonic() + wait
     with contextlib.ExitStack() as stack:
@@ -65,6 +67,10 @@ def lock(settings: Settings, wait: float = 0.0, bound: float | None = None) -> I
             except locks.Held as held:
                 if time.monotonic() >= deadline:
                     raise _in_use(settings, held) from None
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise errors.DiskFull(f"no yard can start in {settings.home}: its disk is full") from None
             time.sleep(LOCK_PAUSE)
         yield
 

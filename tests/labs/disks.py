@@ -22,6 +22,15 @@ def small_disk(place: Path, options: str) -> Iterator[Path]:
         place.rmdir()
 
 
+def fill(filler: Path) -> None:
+    """To the last byte that anybody gets."""
+    with filler.open("ab", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+
+
 @contextlib.contextmanager
 def silent_disk(place: Path) -> Iterator[None]:
     """A file system over `place` whose server never answers, as one far away that hangs: whoever looks there waits."""

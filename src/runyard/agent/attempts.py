@@ -87,6 +87,8 @@ class Attempt:
     gone: str | None = None
     outputs: list[dict[str, Any]] | None = None  # None: not collected yet
     collecting: bool = False
+    found_at: float | None = None  # when the yard was first seen to have some of what it left; None: it has nothing
+    held_up: str = ""  # why what it left does not come to the yard
     is_whole: bool = False  # the yard has everything of it
     left_out: bool = False  # some of its outputs did not come back
     notes: list[str] = field(default_factory=list)
@@ -123,6 +125,13 @@ class Attempt:
         return record.get("ending") == "exit" and record.get("exit_code") == 0
 
     @property
+    def failed_on_full_disk(self) -> bool:
+        """It, or its runner, could not write: so it may be that nobody makes room before it is told how it ended."""
+        record = self.record or {}
+        is_full = record.get("ending") == "disk" or record.get("full_directory") or record.get("disk_full")
+        return bool(is_full) and not self.succeeded
+
+    @property
     def superseded(self) -> bool:
         return self.stop_reason == SUPERSEDED
 
@@ -157,7 +166,10 @@ class Attempt:
 
     @property
     def pending_detail(self) -> str | None:
-        """Why it waits in the backend's own queue, while it does; or why nobody knows whether it does."""
+        """Why it waits in the backend's own queue, while it does; or why nobody knows whether it does. Of one that is
+        over: what its ending waits for."""
+        if self.phase >= Phase.OVER:
+            return self.held_up or None
         waiting = self.sighting.presence in (Presence.PENDING, Presence.UNKNOWN) and not self.made_started
         return self.sighting.text or None if waiting else None
 
@@ -172,6 +184,16 @@ class Attempt:
             key=self.key, state=AttemptState.RUNNING, node=where, granted=self._granted(),
             started_at=self.started_at, native_id=self.sighting.native_id,
         )  # fmt: skip
+
+    def bring_again(self) -> None:
+        """The yard need not have any more what it had when it was asked. It is asked again, and told of what it has."""
+        if self.phase >= Phase.OVER:
+            self.phase, self.outputs, self.saving.is_done, self.found_at = Phase.OVER, None, False, None
+            return
+        if self.shown.pop(OUTPUTS, None):
+            self.outputs_shown = 0
+        if self.shown.pop(CHECKPOINTS, None):
+            self.saving.shown = -1  # so that they are told of, wished for or not
 
     def show(self, wish: int, files: list[dict[str, Any]]) -> None:
         """These are its outputs so far."""
@@ -194,7 +216,7 @@ class Attempt:
             key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node or self._where(),
             granted=self._granted(), started_at=self.started_at, native_id=self.sighting.native_id,
             record=self._told_record(), gone=self.gone, outputs=self.outputs or [],
-            detail="; ".join(self.notes) or None, checkpoint=self.saving.told,
+            detail="; ".join(dict.fromkeys(self.notes)) or None, checkpoint=self.saving.told,
         )  # fmt: skip
 
     def _told_record(self) -> dict[str, Any] | None:
@@ -202,6 +224,8 @@ class Attempt:
         record, ending = self.record, self.sighting.ending
         if record is None:
             return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
+        if self.stop_reason is not None and record.get("stop_reason") == "external" and record.get("disk_full"):
+            return {**record, "stop_reason": self.stop_reason}  # there was no room to tell its runner whose wish it was
         if self.wants_word and ending in OVERRULES:
             return {**record, "ending": ending, "message": f"{self.sighting.text}; {_effort(record)}"}
         return record

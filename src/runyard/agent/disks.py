@@ -55,6 +55,10 @@ class Disks:
         size, limit = self._cache
         return self._worst and dataclasses.replace(self._worst, cache=size, cache_limit=limit)
 
+    def look_again(self) -> None:
+        """With the next question: there was no room for something."""
+        self._look_at = float("-inf")
+
     def note_cache(self, size: int, limit: int) -> None:
         """What is kept there for later runs, as whoever keeps it within its limit has found."""
         self._cache = size, limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from runyard import errors
@@ -15,9 +15,12 @@ from runyard.agent.outputs import Collected, Place
 from runyard.agent.stage import Stager
 from runyard.hosts.base import Host, Search, Unreachable
 from runyard.model import globs
+from runyard.model.digest import FOUND_S
 
 LANE = "outputs"
 PATIENCE_S = 10.0  # for files that are shorter than the exit record says
+FULL_PATIENCE_S = 60.0  # for room, of a run that a full disk has ended
+FRESH_S = FOUND_S / 2  # what the yard was asked about longer ago is asked about again
 PAUSE_S = 2.0  # after outputs could not be brought back
 
 log = logging.getLogger(__name__)
@@ -38,13 +41,28 @@ class Finisher:
         """Those whose end the yard may be told now."""
         self._collect(self._uncollected())
         over = self._book.in_phase(Phase.OVER)
+        for attempt in over:
+            if attempt.found_at is None and (attempt.outputs or (attempt.saving.is_done and attempt.saving.told)):
+                attempt.found_at = self._clock()
         brought = [attempt for attempt in over if attempt.outputs is not None and attempt.saving.is_done]
-        complete = [attempt for attempt in brought if self._is_relayed(attempt)]
+        complete = [attempt for attempt in brought if self._is_relayed(attempt) and self._is_fresh(attempt)]
         for attempt in complete:
             attempt.is_whole = _is_whole(attempt)
             attempt.report = attempt.end_report(self._node)
             attempt.phase = Phase.TOLD
         return complete
+
+    def owned(self) -> None:
+        """After a hello: what the yard could not be told for long is asked for again."""
+        for attempt in self._book.in_phase(Phase.TOLD):
+            self._is_fresh(attempt)
+
+    def _is_fresh(self, attempt: Attempt) -> bool:
+        """Whether the yard is sure to have what it is told of. Else that is brought once more."""
+        if attempt.found_at is None or self._clock() < attempt.found_at + FRESH_S:
+            return True
+        attempt.bring_again()
+        return False
 
     def next_due(self) -> float:
         """When a pause ends that somebody waits for."""
@@ -55,10 +73,20 @@ class Finisher:
 
     def _is_relayed(self, attempt: Attempt) -> bool:
         missing = relay.missing(attempt)
-        if missing and attempt.drained and not attempt.relaying and self._clock() >= attempt.over_at + PATIENCE_S:
+        if missing and not attempt.relaying and (self._is_short(attempt) or self._has_no_room(attempt)):
             log.warning("attempt %s: not everything could be relayed: %s", attempt.key, missing)
             return True
         return not missing
+
+    def _is_short(self, attempt: Attempt) -> bool:
+        """All that is there was relayed."""
+        return attempt.drained and self._clock() >= attempt.over_at + PATIENCE_S
+
+    def _has_no_room(self, attempt: Attempt) -> bool:
+        """The yard may be on the disk that ended the run: what it does not take stays in the run's directory then. All
+        others wait until there is room for everything that they left."""
+        is_late = self._clock() >= attempt.over_at + FULL_PATIENCE_S
+        return is_late and bool(attempt.held_up) and attempt.failed_on_full_disk
 
     # --- outputs ------------------------------------------------------------------------------------------------
 
@@ -115,9 +143,12 @@ class Finisher:
             self._trouble(error)
         elif isinstance(error, errors.DiskFull | Unreachable):
             log.warning("the outputs of %s wait: %s", keys, error)
+            if isinstance(error, errors.DiskFull):
+                hold_up(attempts)
+                _leave_out([attempt for attempt in attempts if self._has_no_room(attempt)], error)
         else:
             log.error("the outputs of %s cannot be brought back: %r", keys, error)
-            _note(attempts, [Collected(notes=[f"outputs left out: {error}"]) for _ in attempts])
+            _leave_out(attempts, error)
 
     def place(self, attempt: Attempt) -> Place:
         directory, home = self._stager.output_directory(attempt), attempt.job.directory
@@ -126,6 +157,12 @@ class Finisher:
         marks = () if own else (f"{home}/started/runner.json", f"{home}/spec.json")
         named = globs.pattern(attempt.claim.spec.get("outputs", ["**"]))
         return Place(search=Search(directory=directory, pattern=named, newer_than=marks), own=own)
+
+
+def hold_up(attempts: Iterable[Attempt]) -> None:
+    """There is no room for what these left. Somebody may wonder why they still run."""
+    for attempt in attempts:
+        attempt.held_up = "over; what it left cannot be brought to the yard, because the disk is full"
 
 
 def _is_whole(attempt: Attempt) -> bool:
@@ -140,6 +177,10 @@ def _may_have_saved(attempt: Attempt) -> bool:
 
 def _wants_outputs(attempt: Attempt) -> bool:
     return not attempt.disowned and bool(attempt.claim.spec.get("outputs", ["**"]))
+
+
+def _leave_out(attempts: Sequence[Attempt], error: Exception) -> None:
+    _note(attempts, [Collected(notes=[f"outputs left out: {error}"]) for _ in attempts])
 
 
 def _note(attempts: Sequence[Attempt], collected: Sequence[Collected]) -> None:

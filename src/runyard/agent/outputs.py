@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,9 @@ from runyard import errors
 from runyard.agent.link import Link
 from runyard.agent.stage import FULL_DISK
 from runyard.hosts.base import CHUNK, Host, Listing, Output, Search, Source
+from runyard.model.digest import FOUND_S
 
+ASK_AGAIN_S = FOUND_S / 6  # after files have travelled for so long
 TOGETHER = 64 << 20  # bytes that are on their way at once; a larger file travels alone
 
 T = TypeVar("T")
@@ -72,9 +75,21 @@ def portions(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 def _send(host: Host, link: Link, places: Sequence[Place], spool: Path | None) -> set[str]:
     """Returns the digests whose bytes are not to be had any more."""
     sources, owned = _sources(places)
-    missing = sorted(link.missing_blobs(sources)) if sources else []
+    missing = link.missing_blobs(sources) if sources else set()
     refused: set[str] = set()
-    for portion in portions((sources[digest] for digest in missing), lambda source: source.size):
+    while missing:
+        began = time.monotonic()
+        refused |= _send_some(host, link, [sources[digest] for digest in sorted(missing)], owned, spool)
+        took_long = time.monotonic() > began + ASK_AGAIN_S  # what the yard had then, it need not have now
+        missing = link.missing_blobs(sources) - refused if took_long else set()
+    return refused
+
+
+def _send_some(
+    host: Host, link: Link, sources: Sequence[Source], owned: Collection[str], spool: Path | None
+) -> set[str]:
+    refused: set[str] = set()
+    for portion in portions(sources, lambda source: source.size):
         with host.borrow(portion) as borrowed, _still(portion, borrowed, None if host.copies else spool) as brought:
             for source in portion:
                 movable = host.copies or spool is not None or source.digest in owned
@@ -131,7 +146,9 @@ def _put(link: Link, source: Source, path: Path, movable: bool) -> bool:
     """False when it is not what it was any more."""
     try:
         link.put_blob(source.digest, path, movable)
-    except (errors.InvalidInput, OSError):
+    except (errors.InvalidInput, OSError) as error:
+        if isinstance(error, OSError) and error.errno in FULL_DISK:  # of a yard in this process
+            raise errors.DiskFull from error
         return False
     return True
 

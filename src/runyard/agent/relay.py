@@ -15,7 +15,7 @@ from runyard.agent.errands import Errands
 from runyard.hosts.base import CHUNK, Seen
 
 LANE = "relay"
-PAUSE_S = 1.0  # after the yard could not take something
+PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0  # after the yard could not take something, doubling
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ Outcome = tuple[list[int | None], Exception | None]  # sizes held, None where th
 class Relay:
     def __init__(self, errands: Errands, clock: Callable[[], float]) -> None:
         self._errands, self._clock = errands, clock
-        self._pause_until = 0.0
+        self._pause_until, self._pause = 0.0, PAUSE_S
 
     @property
     def ready(self) -> bool:
@@ -53,9 +53,12 @@ class Relay:
         def done(outcome: Outcome, _: Exception | None) -> None:
             held, error = outcome
             self._done(pieces, held)
-            if error is not None:
-                self._pause_until = self._clock() + PAUSE_S
-                failed(error)
+            if error is None:
+                self._pause = PAUSE_S
+                return
+            self._pause_until = self._clock() + self._pause
+            self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
+            failed(error)
 
         self._errands.send(LANE, lambda: _send_all(pieces, send), done)
 

@@ -89,7 +89,8 @@ class Starter:
             self._stager.prepare(understood)
             self._stager.find_checkpoints(understood)
         except StagingFailed as error:
-            self._fail_all(understood, error)
+            if not self._waits_for_room(error):
+                self._fail_all(understood, error)
             return
         except Unreachable as error:
             self._wait(error)
@@ -136,21 +137,33 @@ class Starter:
         try:
             self._stager.freeze(starting)
         except StagingFailed as error:
-            self._fail_all(starting, error)
+            if self._waits_for_room(error):
+                self._release(starting)
+            else:
+                self._fail_all(starting, error)
             return
         except Unreachable as error:
-            for attempt in starting:
-                self._slots.release(attempt.key)
+            self._release(starting)
             self._wait(error)
             return
         self.submit(starting)
         self._pace.started(len(self._book.in_phase(Phase.STARTED)))
 
+    def _release(self, attempts: Sequence[Attempt]) -> None:
+        """They do not start after all."""
+        for attempt in attempts:
+            self._slots.release(attempt.key)
+
+    def _waits_for_room(self, error: StagingFailed) -> bool:
+        """The disk was filled since we last looked, by somebody else: what runs need here is little."""
+        self._disks.look_again()
+        return error.ending == "disk" and self._is_full()
+
     def _is_full(self) -> bool:
         """A run that would not find room waits, and says for what."""
-        ready = self._book.in_phase(Phase.READY)
-        trouble = self._disks.trouble() if ready else ""
-        for attempt in ready if trouble else ():
+        waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY)
+        trouble = self._disks.trouble() if waiting else ""
+        for attempt in waiting if trouble else ():
             attempt.sighting = Sighting(presence=Presence.UNKNOWN, text=f"waits for room: {trouble}")
         if trouble:
             self._pause_until = self._clock() + PAUSE_S

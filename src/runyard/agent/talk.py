@@ -13,7 +13,7 @@ from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
-from runyard.backends.base import Distant, Queueing
+from runyard.backends.base import Distant, Presence, Queueing
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim, Hello, Report, SyncRequest, SyncResponse
 from runyard.runner import kernel
@@ -21,6 +21,7 @@ from runyard.runner import kernel
 LANE = "sync"
 RENEWAL_S = 10.0  # the lease is renewed so often when there is nothing else to say
 LINGER_S = 0.1  # a start waits so long to be reported: many runs end before
+WORDLESS_S = 5.0  # a start that is seen, but has no room to say so, is reported after so long
 LOOK_UP_S = 15.0  # a start at a site with a queue waits so long for its native id
 LONG_TRANSFER_S = 10.0  # an attempt whose files travel for longer keeps no slots from others
 REPEAT_S = 1.0  # an ending that the yard did not settle is reported again after so long
@@ -118,19 +119,23 @@ class Talk:
         return self._distant.trouble() if self._distant is not None else ""
 
     def _unreported(self) -> list[Attempt]:
-        started = [
-            a for a in self._book.in_phase(Phase.STARTED) if a.status and not a.told_running and not a.superseded
-        ]
-        return [a for a in started if self._knows_where(a)]
+        started = [a for a in self._book.in_phase(Phase.STARTED) if not a.told_running and not a.superseded]
+        return [a for a in started if self._has_begun(a) and self._knows_where(a)]
+
+    def _has_begun(self, attempt: Attempt) -> bool:
+        """By its status, which a full disk may have no room for."""
+        is_seen = attempt.made_started and attempt.sighting.presence is Presence.ALIVE
+        return bool(attempt.status) or (is_seen and self._clock() >= attempt.submitted_at + WORDLESS_S)
 
     def _knows_where(self, attempt: Attempt) -> bool:
         """A start is told with its node and its native id, which a queue may take a moment to show."""
         return self._queue is None or bool(attempt.sighting.native_id) or self._clock() >= attempt.status_at + LOOK_UP_S
 
     def _pending(self) -> list[Attempt]:
-        """Those that wait, for the site or in its own queue, for a reason that the yard has not heard."""
+        """Those that wait, for the site or in its own queue, or with what they left, for a reason that the yard has not
+        heard."""
         waiting = self._book.in_phase(Phase.RECEIVED, Phase.READY, Phase.STARTED)
-        untold = [a for a in waiting if not a.told_running and not a.superseded]
+        untold = [a for a in waiting if not a.told_running and not a.superseded] + self._book.in_phase(Phase.OVER)
         return [a for a in untold if a.pending_detail and a.pending_detail != a.told_detail]
 
     def _shown(self) -> list[Report]:

@@ -23,6 +23,6 @@ def wait_code(state: str, reason: str | None, exit_code: int | None) -> int:
         return 0
     if state == RunState.CANCELLED:
         return CANCELLED
-    if reason == Reason.ERROR and exit_code:
+    if reason in (Reason.ERROR, Reason.DISK) and exit_code:
         return exit_code
     return _BY_REASON.get(Reason(reason), OTHER_FAILURE) if reason else OTHER_FAILURE

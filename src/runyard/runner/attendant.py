@@ -161,26 +161,30 @@ def _write_or_undo(directory: bytes, record: Json) -> None:
 
 
 def _ask_to_stop(directory: bytes, reason: str, grace: float, waited: float) -> bool:
-    _write_control(directory, stop={"reason": reason, "grace": grace})
+    is_written = _write_control(directory, stop={"reason": reason, "grace": grace})
     found = runner_of(directory)
     if found is None:
         return True
     is_deaf = waited > grace + DEAF_S and not _has_heard(directory)
-    found.send(signal.SIGKILL if is_deaf else signal.SIGUSR2)
+    request = (
+        signal.SIGUSR2 if is_written else signal.SIGTERM
+    )  # which needs no words, on a disk that has no room for any
+    found.send(signal.SIGKILL if is_deaf else request)
     return not is_deaf
 
 
-def _write_control(directory: bytes, **wishes: Json) -> None:
+def _write_control(directory: bytes, **wishes: Json) -> bool:
     """Beside what is there already. What cannot be written is asked for again."""
     control = directory + b"/control.json"
     known = records.read(control)
     document = dict(known if isinstance(known, dict) else {}, **wishes)
     if document == known:
-        return
+        return True
     try:
         records.write(control, document)
+        return True
     except OSError:
-        pass
+        return False
 
 
 def _has_heard(directory: bytes) -> bool:

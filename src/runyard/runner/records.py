@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import time
-from typing import Any, Dict, Union
+from typing import Any, Dict, Sequence, Union
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -47,8 +47,9 @@ def line(document: Any) -> bytes:
     return (_encode(document) + "\n").encode("ascii")
 
 
-def write(path: Path, document: Dict[str, Any]) -> None:
+def write(path: Path, document: Dict[str, Any], spare: Sequence[str] = ()) -> None:
     """Replaces the file. On a full disk it writes over the old one: its block is there, and half a file is unknown.
+    Where there is none, a spare one becomes it, which nobody needs any more.
 
     The document then says so in `disk_full`.
     """
@@ -58,13 +59,15 @@ def write(path: Path, document: Dict[str, Any]) -> None:
         if error.errno not in FULL:
             raise
         document["disk_full"] = True
-        if not os.path.exists(path):
+        old = [known for known in (path, *spare) if os.path.exists(known)]
+        if not old:
             raise
-        _write_over(path, line(document))
+        _write_over(old[0], line(document))
+        os.rename(old[0], path)
 
 
-def write_patiently(path: str, document: Dict[str, Any], patience_s: float) -> bool:
-    """Tries again while the disk is full or the file system does not answer. False when it gave up.
+def write_patiently(path: str, document: Dict[str, Any], patience_s: float, spare: Sequence[str] = ()) -> bool:
+    """As `write`. Tries again while the disk is full or the file system does not answer. False when it gave up.
 
     At once when the current directory was removed: nobody waits for the record then.
     """
@@ -72,7 +75,7 @@ def write_patiently(path: str, document: Dict[str, Any], patience_s: float) -> b
     pause = _PAUSE_S
     while True:
         try:
-            write(path, document)
+            write(path, document, spare)
             return True
         except OSError:
             if time.monotonic() > deadline or _is_removed("."):

@@ -6,7 +6,9 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from . import attempt, kernel, memory, output, records, scratch, spec, tree
 
-_PATIENCE_S = 900.0  # for the exit record, on a disk that is full
+_IDENTITY = "started/runner.json"
+_SPARE = (_IDENTITY, "spec.json")  # of no use when all is over: on a full disk one of them becomes the exit record
+_PATIENCE_S = 900.0  # for the exit record, where there is no room even so
 
 
 class Outcome(NamedTuple):
@@ -28,7 +30,7 @@ def run(directory: bytes, may_stay: bool) -> Outcome:
     own = tree.look(os.getpid())
     assert own is not None
     record, is_clean, place = live(own, not may_stay)
-    is_recorded = records.write_patiently(attempt.STATUS, record, _PATIENCE_S)
+    is_recorded = records.write_patiently(attempt.STATUS, record, _PATIENCE_S, _SPARE)
     if place is not None:
         (scratch.leave if may_stay and is_clean else scratch.remove)(place)
     return Outcome(is_recorded, is_clean)
@@ -75,15 +77,16 @@ def introduce(own: tree.Process, cgroup: Optional[str], place: bytes) -> None:
         "cgroup": cgroup,
         "scratch": records.to_text(place),
     }
-    records.write("started/runner.json", identity)
+    records.write(_IDENTITY, identity)
 
 
 def never_started(error: Exception) -> Dict[str, Any]:
     now = time.time()
+    ending = "disk" if isinstance(error, OSError) and error.errno in records.FULL else "launch"
     trouble = error if isinstance(error, spec.BadSpec) else "the attempt's directory cannot be written: %s" % error
     return {
         "state": "ended", "beat": 1, "pid": os.getpid(), "child": None, "started_at": now, "ended_at": now,
-        "ending": "launch", "exit_code": None, "signal": None, "message": str(trouble), "stop_reason": None,
+        "ending": ending, "exit_code": None, "signal": None, "message": str(trouble), "stop_reason": None,
         "tree_gone": True, "leftovers": 0, "wall_time": 0.0, "cpu_time": 0.0, "peak_memory": 0, "memory_judge": None,
         "sizes": output.sizes(),
     }  # fmt: skip

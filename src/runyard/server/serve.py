@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import uvicorn
 
+from runyard import errors
 from runyard.loop import Loop
 from runyard.server import address
 from runyard.server.app import build_app
@@ -147,6 +148,8 @@ def _supervise(part: Background, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             return part(stop)
+        except errors.DiskFull as error:
+            log.error("%s waits: %s", part.__name__, error, extra={"action": "part_waits"})
         except Exception:
             log.exception("%s failed; it starts again", part.__name__, extra={"action": "part_failed"})
         stop.wait(RESTART)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, exc
 from runyard import errors
 from runyard.store import engine, migrate
 from runyard.store.clock import SharedClock
+from runyard.store.reserve import Reserve, is_full
 from runyard.store.session import Session
 from runyard.store.writer import Series, Writer
 
@@ -30,6 +31,7 @@ class Store:
         self.is_shared = engine.is_shared(self._url)
         self._writing = engine.writing_engine(self._url, network=network)
         self._reading = engine.reading_engine(self._url)
+        self._reserve = None if self.is_shared or network else Reserve(self._writing)
         self._shared_clock = SharedClock()
         self.clock = clock or (self._shared_clock if self.is_shared else time.time)
         self._writer: Writer | None = None
@@ -37,7 +39,7 @@ class Store:
     def start(self) -> None:
         """Bring the schema up to date, then accept work."""
         migrate.upgrade(self._writing)
-        self._writer = Writer(self._writing, self._shared_clock.set)
+        self._writer = Writer(self._writing, self._shared_clock.set, self._reserve)
         if self.is_shared:
             self.write(lambda _: None).result()  # tells the time
 
@@ -79,6 +81,8 @@ def open_store(url: str, *, network: bool = False, clock: Callable[[], float] | 
         store.start()
     except exc.DBAPIError as error:
         store.close()
+        if is_full(error):
+            raise errors.DiskFull(f"the store cannot be opened: {error.orig}") from None
         raise errors.ConfigError(
             f"the store cannot be opened: {error.orig}", "check the address and its rights"
         ) from None

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Engine, exc, text
 
 from runyard import errors
+from runyard.store.reserve import Reserve, is_full
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -45,9 +46,9 @@ class _Job:
 class Writer:
     """Runs pieces of work in transactions. Each piece is atomic by itself; a future resolves after the commit."""
 
-    def __init__(self, engine: Engine, tell_time: Callable[[float], None]) -> None:
+    def __init__(self, engine: Engine, tell_time: Callable[[float], None], reserve: Reserve | None = None) -> None:
         """`tell_time` is called with the time by PostgreSQL's clock at the beginning of each transaction there."""
-        self._engine, self._tell_time = engine, tell_time
+        self._engine, self._tell_time, self._reserve = engine, tell_time, reserve
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._turns = engine.dialect.name == "postgresql"
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
@@ -75,6 +76,8 @@ class Writer:
         self._thread.join()
 
     def _loop(self) -> None:
+        if self._reserve is not None:
+            self._reserve.lay_in()
         while (job := self._jobs.get()) is not None:
             group, last = self._gather(job)
             pieces = [list(jobs) for _, jobs in groupby(group, key=lambda job: job.series)]
@@ -83,6 +86,8 @@ class Writer:
                 _resolve(done)
             if last:
                 return
+            if self._reserve is not None:
+                self._reserve.keep()
 
     def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
         group = [first]
@@ -98,18 +103,32 @@ class Writer:
 
     def _commit(self, pieces: list[list[_Job]]) -> None:
         try:
-            with self._engine.begin() as connection:
-                connection.info[MEMO] = None
-                if self._turns:
-                    self._tell_time(connection.execute(PG_TURN).scalar_one())
-                for jobs in pieces:
-                    _run_apart(jobs, connection) if len(pieces) > 1 else _run(jobs, connection)
+            self._transact_with_reserve(pieces)
         except Exception as error:
             if len(pieces) == 1 and len(pieces[0]) > 1:
                 self._commit([[job] for job in pieces[0]])
                 return
             for job in (job for jobs in pieces for job in jobs):
                 job.error = job.error or translate(error)
+
+    def _transact_with_reserve(self, pieces: list[list[_Job]]) -> None:
+        try:
+            self._transact(pieces)
+        except exc.DBAPIError as error:
+            if self._reserve is None or not is_full(error):
+                raise
+            self._reserve.make_room()
+            for job in (job for jobs in pieces for job in jobs):
+                job.error = None
+            self._transact(pieces)
+
+    def _transact(self, pieces: list[list[_Job]]) -> None:
+        with self._engine.begin() as connection:
+            connection.info[MEMO] = None
+            if self._turns:
+                self._tell_time(connection.execute(PG_TURN).scalar_one())
+            for jobs in pieces:
+                _run_apart(jobs, connection) if len(pieces) > 1 else _run(jobs, connection)
 
 
 def _run_apart(jobs: list[_Job], connection: Connection) -> None:
@@ -118,6 +137,8 @@ def _run_apart(jobs: list[_Job], connection: Connection) -> None:
     try:
         _run(jobs, connection)
     except Exception as error:
+        if is_full(error):  # that ends the whole transaction, with its savepoints
+            raise
         connection.exec_driver_sql("ROLLBACK TO SAVEPOINT piece")
         if len(jobs) > 1:
             for job in jobs:
@@ -146,8 +167,4 @@ def _resolve(jobs: list[_Job]) -> None:
 
 def translate(error: Exception) -> Exception:
     """The database's errors that a person can act on, in our words."""
-    if isinstance(error, exc.DBAPIError):
-        message = str(error.orig)
-        if "disk is full" in message or "No space left" in message or "disk I/O error" in message:
-            return errors.DiskFull(fix="free some space and try again")
-    return error
+    return errors.DiskFull() if is_full(error) else error

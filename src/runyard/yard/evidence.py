@@ -3,7 +3,8 @@
 | witness                                    | the attempt                         |
 |--------------------------------------------|-------------------------------------|
 | record: exit, code 0                       | succeeded                           |
-| record: exit, code > 0 or a signal         | failed: error                       |
+| record: exit, code > 0 or a signal         | failed: error; disk where there was |
+|                                            |   no room for what it saves         |
 | record: timeout, oom, launch, staging, disk| failed: that                        |
 | record: lost, because its permit ran out   | failed: lost                        |
 | record: returned by its agent, never begun | failed: node_lost, and not its own  |
@@ -80,11 +81,10 @@ _Verdict = tuple[RunState, Reason | None, str]
 
 def _exit(record: Mapping[str, Any]) -> _Verdict:
     number, code = record.get("signal"), record.get("exit_code")
-    if number:
-        return RunState.FAILED, Reason.ERROR, f"killed by {signal_name(number)}"
-    if code == 0:
+    if code == 0 and not number:
         return RunState.SUCCEEDED, None, ""
-    return RunState.FAILED, Reason.ERROR, f"exited with {code}"
+    told = f"killed by {signal_name(number)}" if number else f"exited with {code}"
+    return RunState.FAILED, Reason.DISK if record.get("full_directory") else Reason.ERROR, told
 
 
 def _stopped(record: Mapping[str, Any]) -> _Verdict:

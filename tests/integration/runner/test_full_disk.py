@@ -44,33 +44,38 @@ def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
     assert record["disk_full"] is True
 
 
+def test_the_end_of_a_run_that_had_no_status_yet_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
+    """Over before the first beat: what told who the runner was gives the block."""
+    record = play(tmp_path, "yes > filler; exit 3", RUN)
+    assert (record["ending"], record["exit_code"], record["tree_gone"]) == ("exit", 3, True)
+    assert record["disk_full"] is True
+    assert "pid" in record
+
+
+def test_a_disk_that_was_full_from_the_start_is_told(tmp_path: Path) -> None:
+    act = f"""
+yes > "$1/small/filler" 2>/dev/null || true
+{RUN}
+"""
+    record = play(tmp_path, "true", act)
+    assert record["ending"] == "disk"
+    assert "No space left" in record["message"]
+    assert record["disk_full"] is True
+
+
 def test_the_end_is_recorded_when_there_is_room_again(tmp_path: Path) -> None:
+    """There is no file to write over."""
     act = f"""
 {RUN} & runner=$!
-while [ ! -e "$1/small/a1/work/full" ]; do sleep 0.05; done
+while [ ! -e "$1/small/a1/full" ]; do sleep 0.05; done
 sleep 1
 test ! -e "$1/small/a1/status.json"
 kill -0 $runner
 rm "$1/small/a1/work/filler"
 wait $runner
 """
-    record = play(tmp_path, "yes > filler; mkdir full; exit 3", act)
+    record = play(tmp_path, "rm ../spec.json ../started/runner.json; yes > filler; mkdir ../full; exit 3", act)
     assert (record["ending"], record["exit_code"]) == ("exit", 3)
-    assert record["disk_full"] is True
-
-
-def test_a_disk_that_was_full_from_the_start_is_told(tmp_path: Path) -> None:
-    act = f"""
-yes > "$1/small/filler" 2>/dev/null || true
-{RUN} & runner=$!
-while [ ! -e "$1/small/a1/started" ]; do sleep 0.05; done
-sleep 0.5
-rm "$1/small/filler"
-wait $runner
-"""
-    record = play(tmp_path, "true", act)
-    assert record["ending"] == "launch"
-    assert "No space left" in record["message"]
     assert record["disk_full"] is True
 
 

@@ -47,5 +47,6 @@ def test_an_unknown_signal_has_its_number() -> None:
 
 def test_a_directory_without_room_is_named() -> None:
     record = {"ending": "exit", "exit_code": 1, "signal": None, "disk_full": True, "full_directory": "/ckpt"}
-    assert judge(record, None, cancel_wished=False).detail == "exited with 1; no space is left in /ckpt"
+    verdict = judge(record, None, cancel_wished=False)
+    assert (verdict.reason, verdict.detail) == (Reason.DISK, "exited with 1; no space is left in /ckpt")
     assert judge({**record, "exit_code": 0}, None, cancel_wished=False).state is RunState.SUCCEEDED
