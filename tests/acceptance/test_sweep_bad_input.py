@@ -474,7 +474,7 @@ def test_a_full_checkpoint_directory(calm: Yard, tmp_path: Path) -> None:
             cwd=str(tmp_path), name="full",
         )  # fmt: skip
         (run,) = sweep.wait(timeout=PATIENCE_S).runs()
-        assert (sweep.state, run.state, run.reason) == ("failed", "failed", "error"), run.data
+        assert (sweep.state, run.state, run.reason) == ("failed", "failed", "disk"), run.data
         assert run.detail == f"exited with 1; no space is left in {small}"
         assert "No space left on device" in run.logs(), "in the words of the program"
         kept = run.checkpoint(tmp_path / "kept")

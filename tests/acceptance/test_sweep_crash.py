@@ -37,16 +37,16 @@ def _ended(yard: Yard, number: int) -> int:
     return int(yard.client().find_sweep(number).data["trials"]["ended"])
 
 
-def test_kill_9_three_times_in_the_middle_of_a_search(make_yard: Callable[..., Yard], tmp_path: Path) -> None:
-    yard = make_yard(cpus=4)
+def test_kill_9_three_times_in_the_middle_of_a_search(either: Callable[..., Yard], tmp_path: Path) -> None:
+    yard = either(cpus=4)
     program, starts = tmp_path / "objective.py", tmp_path / "starts"
     program.write_text(OBJECTIVE % STEPS)
     sweep = yard.client().sweep(**_document(program, starts)).id
     for few in (4, 9, 14):
-        until(lambda least=few: _ended(yard, sweep) >= least, what=f"{few} trials ended")  # type: ignore[misc]
+        until(lambda least=few: _ended(yard, sweep) >= least, timeout=180, what=f"{few} trials ended")  # type: ignore[misc]
         yard.kill9()
         yard.start()
-    done = yard.client().find_sweep(sweep).wait(timeout=120)
+    done = yard.client().find_sweep(sweep).wait(timeout=300)
     trials = done.trials()
     assert done.state == "succeeded", done.data
     assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))

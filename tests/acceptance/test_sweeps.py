@@ -7,6 +7,7 @@ import io
 import json
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,17 @@ def lab(yard: Yard, tmp_path: Path) -> Lab:
     return Lab(yard, tmp_path)
 
 
+@pytest.fixture
+def either_lab(either: Callable[..., Yard], tmp_path: Path) -> Lab:
+    return Lab(either(cpus=2), tmp_path)
+
+
 SPACE = ("--param", "lr=0.1,0.2,0.3,0.4", "--param", "width=1,2,3")
 
 
-def test_repetitions_failures_and_what_is_missing(lab: Lab) -> None:
+def test_repetitions_failures_and_what_is_missing(either_lab: Lab) -> None:
     """12 configurations × 3 with 5 failures; these are retried, and two more repetitions added, and nothing else."""
+    lab = either_lab
     for index in FAILING:
         (lab.place / "failing" / str(index)).touch()
     made = lab.sweep(*SPACE, "--reps", "3")
@@ -178,7 +185,8 @@ def test_parameters_arrive_as_the_program_reads_them(
     assert json.loads(first.logs()) == [words, variables]
 
 
-def test_a_sweep_can_be_cancelled_and_goes_on_where_it_was(lab: Lab) -> None:
+def test_a_sweep_can_be_cancelled_and_goes_on_where_it_was(either_lab: Lab) -> None:
+    lab = either_lab
     (lab.place / "train.py").write_text(
         "import sys, time\nprint('up', flush=True)\ntime.sleep(600 * int(sys.argv[2]))\n"
     )

@@ -70,7 +70,7 @@ class Sweep:
     def __init__(self, client: Client, data: Mapping[str, Any], submitted: Mapping[str, Any] | None = None) -> None:
         self._client = client
         self._data = dict(data)
-        self.submitted = dict(submitted or {})  # of the sweep just handed in: created, reused, retried
+        self.submitted = dict(submitted or {})  # of the sweep just handed in: created, reused, retried, differs
 
     def __repr__(self) -> str:
         return f"<Sweep {self.label} {self._data.get('state', 'not read yet')}>"
@@ -180,6 +180,17 @@ class Sweep:
             answer = self._client.call("GET", f"/sweeps/{self.id}/decisions", query={"after": after, "limit": PAGE})
             yield from answer["decisions"]
             after = answer["next"]
+
+
+def called(client: Client, name: str) -> int:
+    """The number of the sweep of this name."""
+    found = [f"S{sweep['id']}" for sweep in client.call("GET", "/sweeps", query={"name": name, "limit": 10})["sweeps"]]
+    if not found:
+        raise errors.NotFound(f"there is no sweep {name!r}", "runyard sweep list shows their numbers and names")
+    if len(found) > 1:
+        many = "10 or more" if len(found) == 10 else len(found)
+        raise errors.Conflict(f"{many} sweeps are called {name!r}", f"say which, the newest first: {', '.join(found)}")
+    return int(found[0][1:])
 
 
 def check_space(document: Mapping[str, Any]) -> None:

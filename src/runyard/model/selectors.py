@@ -38,6 +38,11 @@ def is_sweep(word: str) -> bool:
     return _SWEEP.fullmatch(word) is not None
 
 
+def is_name(word: str) -> bool:
+    """Where only a sweep can be meant: neither `S1` nor a number."""
+    return bool(word) and not is_sweep(word) and not word.isdecimal()
+
+
 def sweep_number(word: int | str) -> int:
     """The number of `S1`; a bare number means the same where only a sweep can be meant."""
     text = str(word)

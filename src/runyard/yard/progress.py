@@ -22,7 +22,8 @@ class Progress(Loop):
         yard.hints.listen(SWEEPS_CHANGED, self.ring)
 
     def tick(self) -> bool:
-        more = self._metrics.tick()
+        more = self._sweeps.note_ends()  # first: nobody is stopped who has come as far as those that are through
+        more = self._metrics.tick() or more
         more = self._sweeps.tick() or more
         self.gather_s = GATHER_HUNGRY_S if self._sweeps.is_hungry else GATHER_S
         return more

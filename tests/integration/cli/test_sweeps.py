@@ -13,7 +13,8 @@ from runyard.model import exits
     ("words", "code", "said"),
     [
         (["sweep", "show", "S99"], 1, "no sweep S99"),
-        (["sweep", "show", "nonsense"], 2, "'nonsense' is not a sweep"),
+        (["sweep", "show", "nonsense"], 1, "there is no sweep 'nonsense'"),
+        (["sweep", "retry", ""], 2, "'' is not a sweep"),
         (["sweep", "shwo", "S1"], 2, "nothing to sweep over"),
         (["sweep", "--param", "lr=5..2", "--", "true"], 2, "5 to 2"),
         (["sweep", "--param", "lr=0.0..1.0", "--", "true"], 2, "grid needs steps"),
@@ -75,6 +76,70 @@ def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
         "would make 9 runs: 9 configurations × 1 repetition", "tpe chooses each by what came of those before",
     ]  # fmt: skip
     assert document("sweep", "list") == before
+
+
+def test_a_dry_run_says_what_is_there_already(cli) -> None:
+    words = ["--param", "x=1,2,3", "--name", "planned twice", "--", "echo", "{x}"]
+    assert cli("sweep", "--dry-run", *words).stdout.startswith("would make 3 runs: 3 configurations × 1 repetition\n")
+    label = cli("sweep", "--quiet", "--wait", *words).stdout.strip()
+    said = cli("sweep", "--dry-run", "--reps", "2", *words).stdout.splitlines()
+    assert said[:2] == [
+        "would make 3 runs: 3 configurations × 2 repetitions",
+        f"sweep {label} is known: 3 new, 0 retried, 3 there already",
+    ]
+    planned = json.loads(cli("sweep", "--json", "--dry-run", "--reps", "2", *words).stdout)
+    assert (planned["sweep"], planned["created"], planned["reused"]) == (int(label[1:]), 3, 3)
+    anew = cli("sweep", "--dry-run", "--fresh", *words).stdout
+    assert anew.startswith("would make 3 runs: 3 configurations × 1 repetition\n")
+
+
+def test_old_results_are_not_taken_for_those_of_new_code(cli, tmp_path) -> None:
+    (tmp_path / "program.py").write_text("print(1)")
+    words = ["--param", "x=1,2", "--code", ".", "--", "python3", "program.py", "{x}"]
+    label = cli("sweep", "--quiet", "--wait", *words, cwd=tmp_path).stdout.strip()
+    known = f"sweep {label} is known: 0 new, 0 retried, 2 there already"
+    assert cli("sweep", *words, cwd=tmp_path).stdout == f"{known}\n"
+    (tmp_path / "program.py").write_text("print(2)")
+    told = f"{known}, made with other code than there is now; --fresh runs all of it anew"
+    assert told in cli("sweep", "--dry-run", *words, cwd=tmp_path).stdout
+    assert cli("sweep", *words, cwd=tmp_path).stdout == f"{told}\n"
+    assert json.loads(cli("sweep", "--json", *words, cwd=tmp_path).stdout)["differs"] == ["code"]
+    assert json.loads(cli("sweep", "--json", "--fresh", *words, cwd=tmp_path).stdout)["differs"] == []
+
+
+def test_a_list_of_configurations_in_a_file(cli, tmp_path) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text('command: [echo, "{x}"]\nparam2val_list: [{x: 1}, {x: 5}]')
+    assert "would make 2 runs: 2 configurations" in cli("sweep", "-f", str(file), "--dry-run").stdout
+
+
+def test_a_sweep_by_its_name(cli, document, refused) -> None:
+    words = ["--param", "x=1,2", "--name", "by name", "--", "echo", "{x}"]
+    label = cli("sweep", "--quiet", "--wait", *words).stdout.strip()
+    assert document("sweep", "show", "by name")["id"] == int(label[1:])
+    assert f"sweep {label}: there is nothing to run again" in cli("sweep", "retry", "by name").stdout
+    assert len(cli("sweep", "table", "by name", "--csv").stdout.splitlines()) == 3
+    other = cli("sweep", "--quiet", "--wait", "--fresh", *words).stdout.strip()
+    said = refused("sweep", "cancel", "by name", code=1)
+    assert "2 sweeps are called 'by name'" in said
+    assert f"{other}, {label}" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [
+        (["--", "true"], True),
+        (["--params-as", "flags", "--", "true"], False),
+        (["--", "echo", "{width}"], False),
+        (["--", "echo", "{index}"], False),
+        (["--", "sh", "-c", "cat $RUNYARD_PARAMS"], False),
+    ],
+)
+def test_who_passes_no_parameters_is_told(cli, words: list[str], is_told: bool) -> None:
+    said = cli("sweep", "--dry-run", "--param", "lr=1,2", "--param", "width=8", *words)
+    assert ("every run is the same" in said.stderr) is is_told
+    assert not is_told or "none of lr, width" in said.stderr
+    assert "every run" not in said.stdout
 
 
 def test_without_words_it_lists(cli) -> None:

@@ -90,7 +90,19 @@ def test_a_plan_stores_nothing(api: Api) -> None:
     plan = api.post("/sweeps/plan", {**GRID, "reps": 3, "params": {"width": 8}}).json
     assert (plan["trials"], plan["runs"]) == (2, 6)
     assert plan["configurations"] == [{"width": 8, "lr": 0.1}, {"width": 8, "lr": 0.01}]
+    assert (plan["sweep"], plan["created"], plan["reused"], plan["differs"]) == (None, 6, 0, [])
     assert len(api.get("/sweeps?limit=1000").json["sweeps"]) == before
+
+
+def test_what_a_known_sweep_lacks_is_planned_and_done(api: Api) -> None:
+    document = {**GRID, "name": "planned", "env": {"A": "1"}}
+    number = api.post("/sweeps", document).json["id"]
+    changed = {**document, "param2val_list": [{"lr": 0.1}, {"lr": 7}], "space": None, "env": {"A": "2"}}
+    plan, done = api.post("/sweeps/plan", changed).json, api.post("/sweeps", changed).json
+    for answer in (plan, done):
+        assert (answer["created"], answer["reused"], answer["retried"], answer["differs"]) == (1, 2, 0, ["env"])
+    assert plan["sweep"] == done["id"] == number
+    assert [sweep["id"] for sweep in api.get("/sweeps?name=planned").json["sweeps"]] == [number]
 
 
 def test_a_metric_may_have_any_name(api: Api) -> None:

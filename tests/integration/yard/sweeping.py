@@ -23,8 +23,10 @@ class Field:
         driver.hello(total=PLENTY)
 
     def sweep(self, **document: Any) -> dict[str, Any]:
-        whole = {"command": ["train", "{lr}"], "space": {"lr": [0.1, 0.01]}, **document}
-        return self.yard.sweeps.submit(self.driver.alice, SweepSpec.parse(whole)).result()
+        return self.yard.sweeps.submit(self.driver.alice, _parse(document)).result()
+
+    def plan(self, **document: Any) -> dict[str, Any]:
+        return self.yard.sweeps.plan(self.driver.alice, _parse(document))
 
     def claims(self, most: int | None = None) -> list[Claim]:
         """Take what waits, and say that it runs."""
@@ -74,3 +76,7 @@ class Field:
 
     def kinds(self, sweep: int = 1) -> list[str]:
         return [decision["kind"] for decision in self.yard.sweeps.decisions(sweep, 0, 100_000)]
+
+
+def _parse(document: dict[str, Any]) -> SweepSpec:
+    return SweepSpec.parse({"command": ["train", "{lr}"], "space": {"lr": [0.1, 0.01]}, **document})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from typing import Any
@@ -50,6 +51,61 @@ def test_handing_in_again_adds_only_what_is_missing(field: Field) -> None:
     assert (again["id"], again["created"], again["reused"], again["retried"]) == (1, 2, 3, 1)
     assert field.driver.state(bad.key.run) == ("queued", None)
     assert [trial["n"] for trial in field.trials()] == [1, 0]
+
+
+def test_what_there_is_and_what_it_was_made_of_is_told(field: Field) -> None:
+    """Nothing is run again for code that has changed; but nobody is to take old results for new ones."""
+    old, new = ({"path": f"/data/{name}", "to": "set"} for name in ("old", "new"))
+    assert field.sweep(data=[old])["differs"] == []
+    assert field.sweep(data=[old], reps=2)["differs"] == []
+    for _ in range(2):
+        again = field.sweep(data=[new], reps=2, python_env="none")
+        assert (again["id"], again["created"], again["reused"]) == (1, 0, 4)
+        assert again["differs"] == ["data", "python_env"], "the runs are still the old ones"
+    planned = field.plan(data=[new], reps=2)
+    assert (planned["sweep"], planned["differs"]) == (1, ["data"])
+    assert field.sweep(data=[new], fresh=True)["differs"] == []
+
+
+def test_what_is_run_again_is_run_with_what_there_is_now(field: Field) -> None:
+    field.sweep(env={"A": "1"}, name="mine")
+    good, bad = field.claims()
+    field.end(good)
+    field.end(bad, exit_code=1)
+    assert field.plan(env={"A": "2"}, name="mine")["differs"] == ["env"]
+    assert field.sweep(env={"A": "2"}, name="mine")["differs"] == ["env"], "of the one that has succeeded"
+    [again] = field.claims()
+    field.end(again)
+    assert field.sweep(env={"A": "2"}, name="mine", command=["train", "{lr}", "fast"])["differs"] == ["command", "env"]
+
+
+def test_a_plan_says_what_is_missing(field: Field) -> None:
+    document: dict[str, Any] = {"reps": 2, "minimize": "loss"}
+    planned = field.plan(**document)
+    assert (planned["sweep"], planned["created"], planned["reused"], planned["retried"]) == (None, 4, 0, 0)
+    field.sweep(**document)
+    good, bad, *_ = field.claims()
+    field.finish(good, 0.5)
+    field.end(bad, exit_code=1)
+    before = field.show()
+    assert field.plan(**document, fresh=True)["created"] == 4
+    other = field.plan(**document, space={"lr": [5]})
+    assert (other["sweep"], other["created"]) == (None, 2), "another space is another sweep"
+    planned = field.plan(**{**document, "reps": 3})
+    assert (planned["runs"], planned["sweep"], field.show()) == (6, 1, before)
+    done = field.sweep(**{**document, "reps": 3})
+    assert (done["created"], done["reused"], done["retried"]) == (2, 3, 1)
+    assert all(planned[name] == done[name] for name in ("created", "reused", "retried"))
+
+
+def test_a_plan_of_a_search_that_goes_on(field: Field) -> None:
+    field.sweep(**TPE, name="mine")
+    field.run_all(_loss)
+    planned = field.plan(**{**TPE, "trials": 20, "reps": 2}, name="mine")
+    done = field.sweep(**{**TPE, "trials": 20, "reps": 2}, name="mine")
+    assert (planned["created"], planned["reused"]) == (done["created"], done["reused"]) == (24, 16)
+    with pytest.raises(errors.Conflict, match="has another seed"):
+        field.plan(**{**TPE, "seed": 4}, name="mine")
 
 
 def test_a_known_sweep_may_be_begun_anew(field: Field) -> None:
@@ -191,21 +247,6 @@ def test_the_median_rule(field: Field) -> None:
     assert [stop.key.run for stop in field.driver.sync().stops] == [claims[3].key.run, claims[4].key.run]
 
 
-def test_all_repetitions_of_a_trial_are_stopped_together(field: Field) -> None:
-    field.sweep(space={"lr": [1, 2, 3]}, reps=2, parallel=4, minimize="loss", stop="asha")
-    claims = field.claims()
-    assert [claim.spec["params"]["lr"] for claim in claims] == [1, 2, 3, 1]
-    for claim in claims[:3]:
-        field.report(claim, 1, float(claim.spec["params"]["lr"]))
-    assert [stop.key.run for stop in field.driver.sync().stops] == [claims[2].key.run]
-    places = [len(trial["runs"]) for trial in field.trials()]
-    assert places == [2, 1, 1]
-    field.end(claims[2], "stopped", stop_reason="early_stop", exit_code=None, signal=15)
-    [last] = field.claims()
-    assert last.spec["params"]["lr"] == 2  # and not 3, of which the second repetition will not be
-    assert [trial["state"] for trial in field.trials()] == ["running", "running", "stopped"]
-
-
 def test_cancel_and_retry(field: Field) -> None:
     field.sweep(space={"lr": [1, 2, 3]}, parallel=2)
     first, second = field.claims()
@@ -273,6 +314,27 @@ def test_a_method_that_is_not_installed_is_refused(field: Field, monkeypatch: py
     assert "pip install 'runyard[sweep]'" in refused.value.fix
 
 
+def test_the_search_by_gaussian_processes(field: Field) -> None:
+    """With what it needs it searches; without, it says what that is."""
+    missing = [module for module in search.NEEDED[Method.GP] if importlib.util.find_spec(module) is None]
+    if missing:
+        with pytest.raises(errors.InvalidInput, match=f"because {missing[0]} is not installed") as refused:
+            field.sweep(**{**TPE, "method": "gp"})
+        assert all(f"'{module}'" in refused.value.fix for module in missing)
+        return
+    field.sweep(**{**TPE, "method": "gp"})
+    assert field.run_all(_loss) == 16
+    assert field.yard.sweeps.replay(1)["different"] == []
+
+
+def test_runs_have_the_priority_of_their_sweep(field: Field) -> None:
+    field.sweep()
+    done = field.sweep(priority=7, name="urgent")
+    assert {field.yard.get_run(run)["priority"] for run in done["runs"]} == {7}
+    first = field.claims(most=2)
+    assert sorted(claim.key.run for claim in first) == sorted(done["runs"]), "though others came before"
+
+
 def test_a_search_that_changes_is_another_one(field: Field) -> None:
     field.sweep(**TPE, name="mine")
     with pytest.raises(errors.Conflict, match="has another space"):
@@ -315,7 +377,8 @@ def test_a_log_that_was_changed_is_noticed(field: Field) -> None:
     for claim in field.claims():
         field.report(claim, 1, float(claim.spec["params"]["lr"]))
     assert field.yard.sweeps.replay(1)["different"] == []
-    forged = json.dumps({"rung": 0, "metric": "loss", "step": 1, "value": 0.5, "over": False})
+    seen = field.yard.sweeps.decisions(1, 2, 1)[0]["body"]
+    forged = json.dumps({**seen, "value": 0.5})
     statement = text("UPDATE decisions SET body = :body WHERE sweep_id = 1 AND number = 3")
     field.yard.store.write(lambda connection: connection.execute(statement, {"body": forged})).result()
     assert [item["kind"] for item in field.yard.sweeps.replay(1)["different"]] == ["rung"]

@@ -11,7 +11,7 @@ from runyard.model.sweep.objective import Goal, Objective
 from runyard.model.sweep.stopping import Stopping
 from runyard.yard.sweeps import rungs
 from runyard.yard.sweeps.log import Decision, History, Kind
-from runyard.yard.sweeps.rungs import Reached
+from runyard.yard.sweeps.rungs import Reached, Standing
 
 SMALL, LARGE = Objective(metric="loss"), Objective(metric="acc", goal=Goal.MAXIMIZE)
 
@@ -23,8 +23,11 @@ def history(values: list[float], rung: int = 0) -> History:
     return found
 
 
-def seen(trial: int, value: float, rung: int = 0) -> Decision:
-    return rungs.rung(trial, 100 + trial, "loss", Reached(rung=rung, step=3**rung, value=value))
+def seen(
+    trial: int, value: float, rung: int = 0, *, newest: float | None = None, awaited: int = 0, over: bool = False
+) -> Decision:
+    standing = Standing(newest=newest or 3**rung, awaited=awaited, over=over)
+    return rungs.rung(trial, 100 + trial, "loss", Reached(rung=rung, step=3**rung, value=value), standing)
 
 
 @pytest.mark.parametrize("step", [0.5, 1, 2, 3, 8, 9, 26, 27, 28, 242, 243, 3**20, 3**20 - 1])
@@ -91,7 +94,18 @@ def test_who_is_through_is_not_stopped() -> None:
     known = history([1.0, 2.0, 3.0], 2)
     rows = [{"run": 101, "rep": 1, "state": "succeeded", "reason": None, "value": 1.0, "step": 9}]
     known.add(Decision(kind=Kind.TELL, trial=1, body={"state": "complete", "value": 1.0, "n": 1, "rows": rows}))
-    assert rungs.judge(1, Stopping.parse("asha"), SMALL, known, seen(3, 3.0, 2)) is None
+    asha = Stopping.parse("asha")
+    assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2)) is None
+    assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2, newest=10)) is not None
+    assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2, newest=10, over=True)) is None
+
+
+def test_repetitions_are_awaited_unless_all_that_is_likely_is_worse() -> None:
+    asha, known = Stopping.parse("asha"), history([1.0, 2.0, 9.0])
+    assert rungs.judge(1, asha, SMALL, known, seen(3, 9.0, awaited=1)) is None, "one value has no interval"
+    for value, stops in ((-8.5, False), (9.1, True)):
+        more = known.with_tail([Decision(kind=Kind.RUNG, trial=3, run_id=200, body=seen(3, value).body)])
+        assert (rungs.judge(1, asha, SMALL, more, seen(3, value, awaited=1)) is not None) == stops
 
 
 def test_a_tail_changes_nothing_before_it() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from runyard.cli.charts.axes import Axis
 
 Spot = tuple[float, float]  # 0 to 1 from the left, and from below
+MOST_NAMED = 10  # curves, in a legend: as many as there are colours
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
 
 
@@ -30,6 +31,12 @@ class Chart:
     def axes(self) -> tuple[Axis, Axis]:
         x = Axis.over(itertools.chain.from_iterable(curve.xs for curve in self.curves))
         return x, Axis.over(itertools.chain.from_iterable(curve.ys for curve in self.curves), is_log=self.is_log)
+
+    def legend(self) -> list[tuple[int | None, str]]:
+        """Which curve, and its title; the last line says how many are not named."""
+        named: list[tuple[int | None, str]] = [(owner, curve.title) for owner, curve in enumerate(self.curves)]
+        left = len(named) - MOST_NAMED
+        return [*named[:MOST_NAMED], (None, f"and {left} more")] if left > 0 else named
 
     def strokes(self) -> list[list[list[Spot]]]:
         """For each curve the lines that it is made of: what is not a number leaves a gap."""

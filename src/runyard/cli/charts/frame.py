@@ -10,7 +10,6 @@ from runyard.cli.charts.chart import COLOURS, Chart, Spot
 WIDTH, CURVES = 960, 480  # of the picture, and of the part with the curves, from top to bottom
 EDGE = 24
 TITLE = 32
-MOST_IN_LEGEND = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +32,7 @@ class Frame:
         left = EDGE + character * max((len(tick.label) for tick in y_ticks), default=0)
         bottom = EDGE + TITLE + CURVES
         first = bottom + 2 * line + EDGE
-        shown = min(len(chart.curves), MOST_IN_LEGEND)
+        shown = len(chart.legend())
         longest = max(len(tick.label) for tick in x.ticks(10))
         return cls(
             left=left, right=WIDTH - EDGE, top=EDGE + TITLE, bottom=bottom, width=WIDTH,

@@ -47,9 +47,10 @@ def _grid(canvas: Canvas, chart: Chart, place: Frame) -> None:
 
 
 def _legend(canvas: Canvas, chart: Chart, place: Frame) -> None:
-    for owner, (curve, down) in enumerate(zip(chart.curves, place.legend, strict=False)):
-        canvas.fill(place.left, down - 1, place.left + 24, down + 2, _rgb(frame.colour(owner)))
-        canvas.text(place.left + 32, down - 7, curve.title)
+    for (owner, title), down in zip(chart.legend(), place.legend, strict=True):
+        if owner is not None:
+            canvas.fill(place.left, down - 1, place.left + 24, down + 2, _rgb(frame.colour(owner)))
+        canvas.text(place.left + 32, down - 7, title)
 
 
 def _width(text: str) -> int:

@@ -50,9 +50,10 @@ def _points(stroke: Sequence[Spot], place: Frame) -> str:
 
 
 def _legend(chart: Chart, place: Frame) -> Iterator[str]:
-    for owner, (curve, down) in enumerate(zip(chart.curves, place.legend, strict=False)):
-        yield f"<path d='M{place.left} {down}h24' stroke='{frame.colour(owner)}' stroke-width='3'/>"
-        yield _text(place.left + 32, down + 4, curve.title, "start")
+    for (owner, title), down in zip(chart.legend(), place.legend, strict=True):
+        if owner is not None:
+            yield f"<path d='M{place.left} {down}h24' stroke='{frame.colour(owner)}' stroke-width='3'/>"
+        yield _text(place.left + 32, down + 4, title, "start")
 
 
 def _text(across: float, down: float, text: str, anchor: str, more: str = "") -> str:

@@ -106,10 +106,13 @@ def _write(numbers: list[str], centre: int, tick: Tick) -> None:
 
 
 def _legend(chart: Chart, look: Look) -> Iterator[list[Piece]]:
-    for owner, curve in enumerate(chart.curves):
-        letters = not (look.is_braille and (look.is_coloured or len(chart.curves) == 1))
+    letters = not (look.is_braille and (look.is_coloured or len(chart.curves) == 1))
+    for owner, title in chart.legend():
+        if owner is None:
+            yield [(f"{' ' if letters else '  '} {title}", "dim")]
+            continue
         mark = _LETTERS[owner % len(_LETTERS)] if letters else "⠤⠤"
-        yield [(f"{mark} ", colour(owner)), (_cut(curve.title, look.width - 3), "")]
+        yield [(f"{mark} ", colour(owner)), (_cut(title, look.width - 3), "")]
 
 
 def colour(owner: int) -> str:

@@ -46,7 +46,9 @@ def of_single_runs(rows: Rows, metric: str) -> tables.Fitting:
 
 def draw_plan(console: Any, planned: Mapping[str, Any]) -> None:
     made = f"{words.count(planned['trials'], 'configuration')} × {words.count(planned['reps'], 'repetition')}"
-    console.print(f"would make {words.count(planned['runs'], 'run')}: {made}")
+    console.print(f"would make {words.count(planned['created'] + planned['retried'], 'run')}: {made}")
+    if planned["sweep"] is not None:
+        console.print(views.known(f"S{planned['sweep']}", planned))
     rows = [template.flat(params) for params in planned["configurations"][:SHOWN_FIRST]]
     if rows:
         console.print(_table((), (), rows, ()))

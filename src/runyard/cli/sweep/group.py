@@ -15,7 +15,7 @@ class SweepGroup(click.Group):
         self._submit = submit
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = args or ["list"]
+        words = args if args not in ([], ["--json"]) else ["list", *args]
         if words[0] not in (*self.commands, SUBMIT, *ctx.help_option_names):
             words = [SUBMIT, *words]
         return super().parse_args(ctx, words)

@@ -15,10 +15,12 @@ from runyard.cli.spec_options import override, shared_options
 from runyard.cli.sweep import show, views
 from runyard.client import Client, Sweep, belongings
 from runyard.model import fields, passing
+from runyard.model.command import INDEX
 from runyard.model.sweep import text
-from runyard.model.sweep.document import FIELDS, Method
+from runyard.model.sweep.document import FIELDS, LIST, Method
 
 PLAIN = ("method", "trials", "reps", "parallel", "params_as")
+SPACES = ("space", "configurations", LIST)  # one of which a sweep has
 OBJECTIVE = ("minimize", "maximize", "objective")
 OF_ONE_RUN: dict[str, Any] = {"params": (), "idempotency_key": None}
 
@@ -65,7 +67,7 @@ def command(
     """Run a command for many configurations of its parameters.
 
     Each configuration is run --reps times, each time with a seed of its own. Handing in the same sweep again runs
-    only what is missing: new configurations, more repetitions, what has failed. SWEEP is written S1.
+    only what is missing: new configurations, more repetitions, what has failed. SWEEP is its number, S1, or its name.
 
     \b
       runyard sweep --param lr=0.1,0.01 --param width=64,128 --reps 3 -- python train.py --lr {lr} --width {width}
@@ -79,6 +81,7 @@ def command(
     if dry_run:
         return _plan(client, document, writer)
     sweep = client.sweep(**document, progress=functools.partial(output.progress, quiet=quiet or as_json))
+    warn_of_likes(document)
     if wait:
         return _wait(sweep, quiet, writer)
     writer.write(sweep.submitted, lambda console: _tell(sweep), [sweep.label])
@@ -125,7 +128,7 @@ def _objective(document: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 
 def _checked(document: dict[str, Any]) -> dict[str, Any]:
-    if not document.get("space") and not document.get("configurations"):
+    if not any(document.get(name) for name in SPACES):
         raise errors.InvalidInput(
             "there is nothing to sweep over",
             "name parameters: --param lr=0.1,0.01, or a file: -f sweep.yaml; runyard sweep --help lists the commands",
@@ -133,6 +136,24 @@ def _checked(document: dict[str, Any]) -> dict[str, Any]:
     if not document.get("command"):
         raise errors.InvalidInput("no command was given", "end with what to run: -- python train.py --lr {lr}")
     return document
+
+
+def warn_of_likes(document: Mapping[str, Any]) -> None:
+    """Who forgets to pass the parameters finds out before hours have gone by."""
+    names, text = _varied(document), f"{document['command']} {document.get('script')}"
+    heads = {name.split(".")[0] for name in (*names, INDEX)}
+    if document.get("params_as") or "RUNYARD_" in text or any(f"{{{head}" in text for head in heads):
+        return
+    output.remark(
+        f"every run is the same, unless the program itself reads $RUNYARD_PARAMS: the command has none of "
+        f"{', '.join(names)}; write {{{names[0]}}} in it, or add --params-as flags"
+    )
+
+
+def _varied(document: Mapping[str, Any]) -> list[str]:
+    listed = [document.get(name) for name in SPACES]
+    groups = [item for value in listed if value for item in (value if isinstance(value, (list, tuple)) else [value])]
+    return list(dict.fromkeys(str(name) for group in groups if isinstance(group, Mapping) for name in group))
 
 
 def _load(file: str) -> dict[str, Any]:
@@ -143,6 +164,7 @@ def _load(file: str) -> dict[str, Any]:
 
 def _plan(client: Client, document: dict[str, Any], writer: output.Writer) -> int:
     planned = client.plan_sweep(**document)
+    warn_of_likes(document)
 
     def draw(console: Any) -> None:
         from runyard.cli.sweep import grids

@@ -22,8 +22,16 @@ def submitted(sweep: Sweep) -> str:
     told = sweep.submitted
     if not told["reused"] and not told["retried"]:
         return f"submitted sweep {sweep.label}: {words.count(told['created'], 'run')}"
-    parts = [f"{told['created']} new", f"{told['retried']} retried", f"{told['reused']} there already"]
-    return f"sweep {sweep.label} is known: {', '.join(parts)}"
+    return known(sweep.label, told)
+
+
+def known(label: str, change: Mapping[str, Any]) -> str:
+    """What becomes of the runs of a sweep that is handed in again, and whether those it has are what they would be."""
+    parts = [f"{change['created']} new", f"{change['retried']} retried", f"{change['reused']} there already"]
+    if change["differs"]:
+        other = " and ".join(change["differs"])
+        parts.append(f"made with other {other} than there is now; --fresh runs all of it anew")
+    return f"sweep {label} is known: {', '.join(parts)}"
 
 
 def sentence(sweep: Sweep) -> str:

@@ -21,8 +21,9 @@ from runyard.model.sweep.stopping import Stopping
 
 MOST_REPS = 1000
 PARALLEL = 8  # trials at a time of a method that learns from those before, where nobody says otherwise
+LIST = "param2val_list"  # what the list of configurations is called elsewhere
 OWN_FIELDS = (
-    "name", "space", "configurations", "method", "trials", "reps", "seed", "parallel", "minimize", "maximize",
+    "name", "space", "configurations", LIST, "method", "trials", "reps", "seed", "parallel", "minimize", "maximize",
     "objective", "stop", "fresh",
 )  # fmt: skip
 NOT_OF_A_SWEEP = ("array", "idempotency_key", "index")
@@ -75,7 +76,7 @@ class SweepSpec:
             name=fields.text(given.get("name", ""), "name", 150, empty=True),
             params=spec.params_mapping(given.get("params", {})),
             space=Space.parse(given["space"]) if "space" in given else None,
-            configurations=_configurations(given.get("configurations")),
+            configurations=_configurations(_listed(given)),
             method=method,
             trials=_count(given.get("trials"), "trials", MOST),
             reps=fields.integer(given.get("reps", 1), "reps", 1, MOST_REPS),
@@ -184,6 +185,12 @@ _IDENTITY = (
 
 def _count(value: object, where: str, most: int) -> int | None:
     return None if value is None else fields.integer(value, where, 1, most)
+
+
+def _listed(given: Mapping[str, Any]) -> object:
+    if LIST in given and "configurations" in given:
+        raise errors.InvalidInput(f"{LIST}: is the same as configurations", "leave out one of them")
+    return given.get(LIST, given.get("configurations"))
 
 
 def _configurations(value: object) -> tuple[Params, ...]:

@@ -22,11 +22,30 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     """None: there is no value."""
     if not values:
         return None
-    mean = statistics.fmean(values)
-    if len(values) == 1 or not math.isfinite(mean):
-        return Estimate(mean, None, None, len(values))
-    half = student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return Estimate(mean, mean - half, mean + half, len(values))
+    middle, half = mean(values), _half(values)
+    if half is None or not math.isfinite(middle - half) or not math.isfinite(middle + half):
+        return Estimate(middle, None, None, len(values))
+    return Estimate(middle, middle - half, middle + half, len(values))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of one at least; NaN where there is none."""
+    try:
+        return statistics.fmean(values)
+    except OverflowError:  # of the sum
+        return math.fsum(value / len(values) for value in values)
+    except ValueError:  # infinities of both signs
+        return math.nan
+
+
+def _half(values: Sequence[float]) -> float | None:
+    """Of the interval; None where there is none, or none that a float can hold."""
+    if len(values) == 1 or not all(map(math.isfinite, values)):
+        return None
+    try:
+        return student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    except OverflowError:
+        return None
 
 
 def student(freedom: int) -> float:

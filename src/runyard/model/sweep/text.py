@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from runyard import errors
 
 _RANGE = re.compile(r"(?P<log>log:)?(?P<low>[^,]*?)\.\.(?P<high>[^,/]*)(?:/(?P<step>[^,/]*))?")
 _WHOLE = re.compile(r"[+-]?\d+")
+_PART = re.compile(r"""  # of a list: up to the next comma, or in quotes
+    "(?:[^"\\]|\\.)*"(?=,|\Z) | '[^']*'(?=,|\Z) | [^,]*
+    """, re.VERBOSE | re.DOTALL)  # fmt: skip
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -36,7 +39,22 @@ def parse(text: str, where: str) -> list[Any] | dict[str, Any]:
         return _bounds(match, where)
     if text.startswith("log:"):
         raise errors.InvalidInput(f"{where}: {text!r} is no range", "write it like log:1e-5..1e-1")
-    return [value(part) for part in text.split(",")] if text else []
+    return [_unquoted(part) for part in _parts(text)] if text else []
+
+
+def _parts(text: str) -> Iterator[str]:
+    """`"x,y",z` are two."""
+    place = 0
+    while place <= len(text):
+        match = _PART.match(text, place)
+        assert match is not None, "nothing at all is a part"
+        yield match[0]
+        place = match.end() + 1
+
+
+def _unquoted(part: str) -> Any:
+    is_quoted = len(part) > 1 and part[0] == part[-1] == "'"
+    return part[1:-1] if is_quoted else value(part)
 
 
 def _bounds(match: re.Match[str], where: str) -> dict[str, Any]:

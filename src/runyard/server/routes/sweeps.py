@@ -108,7 +108,7 @@ ROUTES = (
     Route(
         method="POST", path="/sweeps/plan", handler=plan_sweep, access=Access.MEMBER,
         summary="What a sweep would be; nothing is stored", body=Body(schema=ref("SweepSpec"), example=EXAMPLE),
-        answers=(Answer(description="The plan", schema=ref("PlannedSweep")),), errors=(422,),
+        answers=(Answer(description="The plan", schema=ref("PlannedSweep")),), errors=(409, 422),
     ),
     Route(
         method="GET", path="/sweeps", handler=list_sweeps, access=Access.VIEWER,

@@ -65,6 +65,7 @@ SWEEP_SPEC = record(
             )
         ),
         "configurations": or_null(described(listed(ANYTHING, minItems=1), "Instead of a space: parameters of each")),
+        document.LIST: or_null(described(listed(ANYTHING, minItems=1), "Another word for configurations")),
         "method": or_null(METHOD),
         "trials": or_null(integer("Configurations at most; a grid has all", 1, space.MOST)),
         "reps": or_null(
@@ -82,26 +83,31 @@ SWEEP_SPEC = record(
     description="Many runs of one command. The further fields are those of a run.",
 )
 
+_CHANGE: dict[str, Schema] = {
+    "created": integer("Runs that are new, also those that are made when there is room for them"),
+    "reused": integer("Runs that were there, and live or have a result"),
+    "retried": integer("Runs that had failed or were cancelled, and are started again"),
+    "differs": described(
+        listed(text()), "In what runs that were there differ from what was handed in, such as code; fresh runs it all"
+    ),
+}
+
 SUBMITTED_SWEEP = record(
-    {
-        "id": SWEEP_ID,
-        "runs": described(listed(RUN_ID), "All that there are by now"),
-        "created": integer("Runs that are new, also those that are made when there is room for them"),
-        "reused": integer("Runs that were there, and live or have a result"),
-        "retried": integer("Runs that had failed or were cancelled, and are started again"),
-    },
+    {"id": SWEEP_ID, "runs": described(listed(RUN_ID), "All that there are by now"), **_CHANGE},
 )
 
 PLANNED_SWEEP = record(
     {
         "trials": integer("Configurations"),
         "reps": integer("Runs of each", 1),
-        "runs": integer("In all"),
+        "runs": integer("In all, with those that are there already"),
         "sites": listed(text(), minItems=1),
         "configurations": described(listed(ANYTHING), "The first ones; none where results decide"),
         "document": described(ANYTHING, "The SweepSpec, in full"),
+        "sweep": or_null(described(SWEEP_ID, "The one that is known already; null: it would be a new one")),
+        **_CHANGE,
     },
-    description="What a sweep would be.",
+    description="What a sweep would be, and what would become of its runs.",
 )
 
 TRIAL_RUN = record(

@@ -22,8 +22,8 @@ MOST_KEPT = 64  # histories
 class Kind(enum.StrEnum):
     ASK = "ask"  # a trial was made: body {chosen, notes}
     TELL = "tell"  # all runs of a trial have ended: {state, value, low, high, n, step, rows, why}
-    RUNG = "rung"  # a run has come to a rung: {rung, metric, step, value, over}
-    STOP = "stop"  # a trial is stopped: {rung, step, value, bound, of, detail}
+    RUNG = "rung"  # a run has come to a rung: {rung, metric, step, value, newest, awaited, over}
+    STOP = "stop"  # a trial is stopped: {rung, step, value, low, high, n, bound, of, detail}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runyard.model.metrics import Point, step_of, to_json
 from runyard.model.sweep.objective import Objective
+from runyard.model.sweep.statistics import Estimate, estimate, mean
 from runyard.model.sweep.stopping import Rule, Stopping
 from runyard.yard.sweeps.log import Decision, History, Kind
 
@@ -44,10 +45,19 @@ def numbered(points: Sequence[Point], count: int) -> list[tuple[float, float]]:
             for index, point in enumerate(points)]  # fmt: skip
 
 
-def rung(trial: int, run_id: int, metric: str, found: Reached, *, over: bool = False) -> Decision:
-    """`over`: all runs of the trial had ended when this was read."""
-    body = {"rung": found.rung, "metric": metric, "step": step_of(found.step), "value": to_json(found.value)}
-    return Decision(kind=Kind.RUNG, trial=trial, run_id=run_id, body={**body, "over": over})
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """How a run and its trial stand when a rung is noted, beside the value there."""
+
+    newest: float  # the last step that the run has reported by then
+    awaited: int  # other repetitions of the trial that may yet come to the rung
+    over: bool  # all runs of the trial have ended
+
+
+def rung(trial: int, run_id: int, metric: str, found: Reached, standing: Standing) -> Decision:
+    value = {"rung": found.rung, "metric": metric, "step": step_of(found.step), "value": to_json(found.value)}
+    stands = {"newest": step_of(standing.newest), "awaited": standing.awaited, "over": standing.over}
+    return Decision(kind=Kind.RUNG, trial=trial, run_id=run_id, body={**value, **stands})
 
 
 def judge(
@@ -55,32 +65,44 @@ def judge(
 ) -> Decision | None:  # fmt: skip
     """Whether the trial of the run that has just come to a rung is stopped there. `history`: with that."""
     rung_number, step = seen.body["rung"], seen.body["step"]
-    if seen.trial in history.stopped or seen.body["over"] or step in history.ends:  # who is through need not be stopped
+    if seen.trial in history.stopped or seen.body["over"] or is_through(history, seen.body["newest"]):
         return None
-    means = {trial: _mean(runs) for trial, runs in history.rungs[rung_number].items()}
-    own = means.pop(seen.trial)
-    bound = _RULES[stopping.rule](stopping, objective, own, means)
-    if bound is None or objective.order(own) <= objective.order(bound):
+    there = history.rungs[rung_number]
+    own = estimate(list(there[seen.trial].values()))
+    assert own is not None, "it has just come there"
+    others = [mean(list(runs.values())) for trial, runs in there.items() if trial != seen.trial]
+    bound = _RULES[stopping.rule](stopping, objective, own.mean, others)
+    if bound is None or not _is_worse(objective, own, bound, seen.body["awaited"]):
         return None
+    numbers = {"value": own.mean, "low": own.low, "high": own.high, "bound": bound}
     body = {
-        "rung": rung_number, "step": step, "value": to_json(own), "bound": to_json(bound), "of": len(means) + 1,
-        "detail": _detail(sweep, stopping, objective, step, own, bound),
+        "rung": rung_number, "step": step, **{name: to_json(number) for name, number in numbers.items()}, "n": own.n,
+        "of": len(there), "detail": _detail(sweep, stopping, objective, step, own.mean, bound),
     }  # fmt: skip
     return Decision(kind=Kind.STOP, trial=seen.trial, body=body)
 
 
-def _mean(runs: Mapping[int, float]) -> float:
-    values = list(runs.values())
-    return math.nan if any(math.isnan(value) for value in values) else statistics.fmean(values)
+def is_through(history: History, newest: float | None) -> bool:
+    """Whether a run has come to a step at which others have ended by themselves: it need not be stopped any more."""
+    return newest in history.ends
 
 
-def _asha(stopping: Stopping, objective: Objective, own: float, others: Mapping[int, float]) -> float | None:
-    values = sorted([own, *others.values()], key=objective.order)
+def _is_worse(objective: Objective, own: Estimate, bound: float, awaited: int) -> bool:
+    """By the mean of all repetitions; while some are awaited, only where even the good end of the interval is worse. A
+    mean that is not a number stays so, whatever the others report."""
+    if not awaited or math.isnan(own.mean):
+        return objective.order(own.mean) > objective.order(bound)
+    ends = [objective.order(end) for end in (own.low, own.high) if end is not None]
+    return bool(ends) and min(ends) > objective.order(bound)
+
+
+def _asha(stopping: Stopping, objective: Objective, own: float, others: Sequence[float]) -> float | None:
+    values = sorted([own, *others], key=objective.order)
     return values[max(1, len(values) // stopping.factor) - 1] if len(values) >= stopping.least else None
 
 
-def _median(stopping: Stopping, objective: Objective, own: float, others: Mapping[int, float]) -> float | None:
-    numbers = [value for value in others.values() if not math.isnan(value)]
+def _median(stopping: Stopping, objective: Objective, own: float, others: Sequence[float]) -> float | None:
+    numbers = [value for value in others if not math.isnan(value)]
     return statistics.median(numbers) if len(others) >= stopping.least and numbers else None
 
 

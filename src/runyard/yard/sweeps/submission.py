@@ -17,38 +17,63 @@ from runyard.model.sweep.seeds import seed_of
 from runyard.model.sweep.space import Params, identity
 from runyard.store import counters, cursors, sweeps
 from runyard.store.rows import AnyRow
-from runyard.yard.sweeps import documents, feeding
+from runyard.yard.sweeps import differing, documents, feeding
 
 CURSOR = "sweeps"  # how far ends of runs were taken note of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Submitted:
-    id: int
-    is_new: bool
+class Change:
+    """What becomes of the runs of a sweep when it is handed in."""
+
     created: int  # runs that are made now, or when there is room for them
     reused: int  # that live, or have a result
     retried: int  # that had failed or were cancelled
+    differs: list[str]  # fields in which those that are reused differ from what the document says now
 
-    def to_json(self, run_ids: Sequence[int]) -> dict[str, Any]:
-        numbers = {"created": self.created, "reused": self.reused, "retried": self.retried}
-        return {"id": self.id, "runs": list(run_ids), **numbers}
+    def to_json(self) -> dict[str, Any]:
+        return {"created": self.created, "reused": self.reused, "retried": self.retried, "differs": self.differs}
 
 
-def submit(connection: Connection, now: float, caller: Caller, sweep: SweepSpec, listed: Sequence[Params]) -> Submitted:
+def submit(
+    connection: Connection, now: float, caller: Caller, sweep: SweepSpec, listed: Sequence[Params]
+) -> tuple[int, Change]:
     """`listed`: all configurations, where the method does not look at results."""
     cursors.begin(connection, CURSOR, now)
-    known = None if sweep.fresh else sweeps.newest_like(connection, caller.name, sweep.run.project, _identity(sweep))
-    if known is not None:
-        _check_same_search(known, sweep)
+    known = _known(connection, caller, sweep)
     row = _renew(connection, now, known, sweep) if known else _begin(connection, now, caller.name, sweep)
     numbers = _trials(connection, row, sweep, listed)
-    created = add_places(connection, row.id, sweep, numbers)
-    reused, retried = _revive(connection, now, caller, row, sweep, numbers)
-    if sweep.method.learns:
-        created += sweep.reps * max(0, (sweep.trials or 0) - row.made)
+    created = add_places(connection, row.id, sweep, numbers) + _searched(sweep, row.made)
+    alive, dead = _divided(sweeps.places(connection, row.id) if row.places else [], sweep, numbers)
+    differs = differing.differs(connection, sweep.run, [place.run_id for place in alive])
+    feeding.start_again(connection, now, caller, row, sweep, dead)
     feeding.make_runs(connection, now, row.id)
-    return Submitted(id=row.id, is_new=known is None, created=created, reused=reused, retried=retried)
+    return row.id, Change(created=created, reused=len(alive), retried=len(dead), differs=differs)
+
+
+def plan(
+    connection: Connection, caller: Caller, sweep: SweepSpec, listed: Sequence[Params]
+) -> tuple[int | None, Change]:  # fmt: skip
+    """What `submit` would do, to which sweep; None: to a new one."""
+    known = _known(connection, caller, sweep)
+    trials = sweeps.trials_of(connection, known.id) if known else []
+    places = sweeps.places(connection, known.id) if known else []
+    numbers, fresh = _wanted(trials, sweep, listed)
+    created = len(_missing(places, sweep, numbers)) + sweep.reps * len(fresh) + _searched(sweep, len(trials))
+    alive, dead = _divided(places, sweep, numbers)
+    differs = differing.differs(connection, sweep.run, [place.run_id for place in alive])
+    change = Change(created=created, reused=len(alive), retried=len(dead), differs=differs)
+    return known.id if known else None, change
+
+
+def _known(connection: Connection, caller: Caller, sweep: SweepSpec) -> AnyRow | None:
+    """The sweep that is meant, where there is one."""
+    if sweep.fresh:
+        return None
+    known = sweeps.newest_like(connection, caller.name, sweep.run.project, _identity(sweep))
+    if known is not None:
+        _check_same_search(known, sweep)
+    return known
 
 
 def _identity(sweep: SweepSpec) -> str:
@@ -90,18 +115,30 @@ def _planned(sweep: SweepSpec) -> int:
     return (sweep.trials or 0) if sweep.method.learns else 0
 
 
+def _searched(sweep: SweepSpec, made: int) -> int:
+    """Runs of trials that a search will make."""
+    return sweep.reps * max(0, _planned(sweep) - made)
+
+
 def _trials(connection: Connection, row: AnyRow, sweep: SweepSpec, listed: Sequence[Params]) -> list[int]:
     """The trials that the document means, with those that are new to the sweep; not those that were stopped."""
-    rows = sweeps.trials_of(connection, row.id) if row.made else []
+    known, fresh = _wanted(sweeps.trials_of(connection, row.id) if row.made else [], sweep, listed)
     if sweep.method.learns:
-        return [trial.number for trial in rows if not trial.stopped]
-    known = {identity(json.loads(trial.params)): trial for trial in rows}
+        return known
+    numbers = add_trials(connection, row.id, row.made, fresh)
+    sweeps.change(connection, row.id, planned=row.made + len(fresh))
+    return sorted([*known, *numbers])
+
+
+def _wanted(trials: Sequence[AnyRow], sweep: SweepSpec, listed: Sequence[Params]) -> tuple[list[int], list[Params]]:
+    """Those of the trials that the document means, without those that were stopped, and what they do not have."""
+    if sweep.method.learns:
+        return [trial.number for trial in trials if not trial.stopped], []
+    known = {identity(json.loads(trial.params)): trial for trial in trials}
     wanted = [sweep.complete(params) for params in listed]
     found = [known.get(identity(params)) for params in wanted] if known else [None] * len(wanted)
     fresh = [params for params, trial in zip(wanted, found, strict=True) if trial is None]
-    numbers = add_trials(connection, row.id, row.made, fresh)
-    sweeps.change(connection, row.id, planned=row.made + len(fresh))
-    return sorted([*(trial.number for trial in found if trial is not None and not trial.stopped), *numbers])
+    return [trial.number for trial in found if trial is not None and not trial.stopped], fresh
 
 
 def add_trials(connection: Connection, sweep_id: int, made: int, params: Sequence[Params]) -> list[int]:
@@ -117,10 +154,9 @@ def add_trials(connection: Connection, sweep_id: int, made: int, params: Sequenc
 
 
 def add_places(connection: Connection, sweep_id: int, sweep: SweepSpec, numbers: Sequence[int]) -> int:
-    """For each repetition that these trials do not have: first one of each, then the second ones. How many."""
+    """For each repetition that these trials do not have; how many."""
     row = documents.find(connection, sweep_id)
-    taken = {(place.trial, place.rep) for place in sweeps.places(connection, sweep_id)} if row.places else set()
-    missing = [(trial, rep) for rep in range(1, sweep.reps + 1) for trial in numbers if (trial, rep) not in taken]
+    missing = _missing(sweeps.places(connection, sweep_id) if row.places else [], sweep, numbers)
     seeds = _Seeds(connection, sweep_id, sweep)
     rows = [
         {"sweep_id": sweep_id, "position": position, "trial": trial, "rep": rep, "seed": seeds.of(trial, rep)}
@@ -129,6 +165,14 @@ def add_places(connection: Connection, sweep_id: int, sweep: SweepSpec, numbers:
     sweeps.add_places(connection, rows)
     sweeps.change(connection, sweep_id, places=row.places + len(rows))
     return len(rows)
+
+
+def _missing(places: Iterable[AnyRow], sweep: SweepSpec, numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """(trial, repetition): first one of each trial, then the second ones; where a rule compares trials, those of one
+    after each other, so that they come to a rung together."""
+    taken = {(place.trial, place.rep) for place in places}
+    missing = [(trial, rep) for rep in range(1, sweep.reps + 1) for trial in numbers if (trial, rep) not in taken]
+    return missing if sweep.stopping is None else sorted(missing)
 
 
 class _Seeds:
@@ -145,14 +189,12 @@ class _Seeds:
         return seed_of(self._seed, params, rep, again)
 
 
-def _revive(
-    connection: Connection, now: float, caller: Caller, row: AnyRow, sweep: SweepSpec, numbers: Iterable[int]
-) -> tuple[int, int]:
-    """Runs that were there: how many live or have a result, and how many are started again, because they have not."""
-    if not row.places:
-        return 0, 0
+def _divided(
+    places: Sequence[AnyRow], sweep: SweepSpec, numbers: Iterable[int]
+) -> tuple[list[AnyRow], list[AnyRow]]:  # fmt: skip
+    """Places that have a run: those that live or have a result, and those that are to be started again."""
     wanted = set(numbers)
-    made = [place for place in sweeps.places(connection, row.id) if place.run_id is not None]
+    made = [place for place in places if place.run_id is not None]
     dead = [place for place in made if place.trial in wanted and place.rep <= sweep.reps and feeding.is_dead(place)]
-    feeding.start_again(connection, now, caller, row, sweep, dead)
-    return len(made) - len(dead), len(dead)
+    again = {place.position for place in dead}
+    return [place for place in made if place.position not in again], dead

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import errors
-from runyard.blobs import Blobs
 from runyard.broker.hints import Hints
 from runyard.model.metrics import Point
 from runyard.model.roles import Caller
@@ -19,12 +18,13 @@ from runyard.model.states import FINAL, RunState
 from runyard.model.sweep import SweepSpec
 from runyard.model.sweep.runs import Place, run_spec
 from runyard.model.wire import AttemptKey
-from runyard.store import Store, cursors, metrics, runs, sweeps
+from runyard.store import Store, cursors, runs, sweeps
 from runyard.store.rows import AnyRow
 from runyard.yard import submit, wishes
 from runyard.yard.brought import Brought
+from runyard.yard.kept import KeptBlobs
 from runyard.yard.metrics import Metrics
-from runyard.yard.sweeps import documents, feeding, log, replay, rungs, search, submission, telling, views
+from runyard.yard.sweeps import documents, feeding, log, replay, search, submission, telling, views, watching
 from runyard.yard.sweeps.log import Decision, Logs
 
 SWEEPS_CHANGED = "sweeps"  # the hint that one of them has something to do
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 class Sweeps:
     """`tick` and what the metrics tell are for one thread at a time; all else may be called from any."""
 
-    def __init__(self, store: Store, hints: Hints, blobs: Blobs, follow: Metrics) -> None:
+    def __init__(self, store: Store, hints: Hints, blobs: KeptBlobs, follow: Metrics) -> None:
         self._store, self._hints, self._blobs, self._metrics = store, hints, blobs, follow
         self._brought = Brought(blobs)
         self._logs = Logs(store)
@@ -58,22 +58,23 @@ class Sweeps:
         self._brought.check([sweep.run])
 
         def work(connection: Connection) -> dict[str, Any]:
-            done = submission.submit(connection, self._store.now(), caller, sweep, listed)
-            places = sweeps.places(connection, done.id)
-            return done.to_json([place.run_id for place in places if place.run_id is not None])
+            sweep_id, change = submission.submit(connection, self._store.now(), caller, sweep, listed)
+            made = [place.run_id for place in sweeps.places(connection, sweep_id) if place.run_id is not None]
+            return {"id": sweep_id, "runs": made, **change.to_json()}
 
         return self._store.write(work, lambda _: self._ring())
 
     def plan(self, caller: Caller, sweep: SweepSpec) -> dict[str, Any]:
-        """What `submit` would do with a sweep that nobody knows, checked the same way; nothing is stored."""
+        """What `submit` would do, checked the same way; nothing is stored."""
         listed = self._check(sweep)
         trials = (sweep.trials or 0) if sweep.method.learns else len(listed)
         with self._store.read() as connection:
             sites = submit.check(connection, caller.name, sweep.run)
+            known, change = submission.plan(connection, caller, sweep, listed)
         shown = [sweep.complete(params) for params in listed[:SHOWN_FIRST]]
         return {
             "trials": trials, "reps": sweep.reps, "runs": trials * sweep.reps, "sites": sites,
-            "configurations": shown, "document": sweep.to_json(),
+            "configurations": shown, "document": sweep.to_json(), "sweep": known, **change.to_json(),
         }  # fmt: skip
 
     def _check(self, sweep: SweepSpec) -> list[dict[str, Any]]:
@@ -118,7 +119,7 @@ class Sweeps:
             if views.has_ended(connection, row):
                 return []  # it stays what it came to
             sweeps.change(connection, sweep_id, cancelled_at=row.cancelled_at or self._store.now(), hungry=0)
-            return [place.run_id for place in sweeps.places(connection, sweep_id) if _is_live(place)]
+            return [place.run_id for place in sweeps.places(connection, sweep_id) if watching.is_live(place)]
 
         def end(connection: Connection, some: Sequence[int]) -> None:
             for run in runs.get_many(connection, some):
@@ -152,38 +153,19 @@ class Sweeps:
     def _observe(
         self, connection: Connection, now: float, run_id: int, _attempt: int, points: Sequence[Point]
     ) -> None:  # fmt: skip
-        """In the transaction that keeps the points: note the rungs that a run has come to, and stop its trial where
-        that is worse than others were there."""
+        """In the transaction that keeps the points."""
         place = sweeps.place_of(connection, run_id)
         row = sweeps.get(connection, place.sweep_id) if place is not None else None
         if place is None or row is None:
             return
         sweep = documents.parse(row.document)
-        mine = [point for point in points if sweep.objective is not None and point.name == sweep.objective.metric]
-        if sweep.stopping is None or sweep.objective is None or not mine:
+        mine = watching.objective_points(sweep, points)
+        if not mine:
             return
-        kept = metrics.named(connection, run_id, [sweep.objective.metric]).get(sweep.objective.metric)
-        steps = rungs.numbered(mine, kept._mapping["count"] if kept is not None else len(mine))
         self._observed.add(row.id)
         history = self._logs.within(connection, row.id)
-        if place.trial in history.stopped:
-            return
-        alive = [each for each in sweeps.places(connection, row.id, [place.trial]) if _is_live(each)]
-        for found in rungs.reached(sweep.stopping, history.heights.get(run_id, -1), steps):
-            seen = rungs.rung(place.trial, run_id, sweep.objective.metric, found, over=not alive)
-            history = history.with_tail([seen])
-            stop = rungs.judge(row.id, sweep.stopping, sweep.objective, history, seen)
-            number = log.append(connection, now, row, [seen, stop] if stop else [seen])
-            if stop is not None:
-                self._stop(connection, now, row, stop, number)
-                return
-
-    def _stop(self, connection: Connection, now: float, row: AnyRow, stop: Decision, number: int) -> None:
-        sweeps.change_trial(connection, row.id, stop.trial, stopped=number)
-        sweeps.forget_unmade(connection, row.id, stop.trial)
-        places = [place for place in sweeps.places(connection, row.id, [stop.trial]) if _is_live(place)]
-        for run in runs.get_many(connection, [place.run_id for place in places]):
-            self._moved += wishes.stop_early(connection, now, run, f"sweep S{row.id}", str(stop.body["detail"]))
+        if place.trial not in history.stopped:
+            self._moved += watching.observe(connection, now, row, sweep, history, place, mine)
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
@@ -195,10 +177,11 @@ class Sweeps:
         observed, self._observed = self._observed, set()
         for sweep_id in observed:
             self._logs.refresh(sweep_id)
-        more = self._note_ends()
+        more = self.note_ends()
         return self._feed() or more
 
-    def _note_ends(self) -> bool:
+    def note_ends(self) -> bool:
+        """Take note of runs that have ended, with all that they reported. True: there is more."""
         with self._store.read() as connection:
             cursor = cursors.get(connection, submission.CURSOR)
             if cursor is None:
@@ -293,10 +276,6 @@ class Sweeps:
             self._hints.ring(f"run:{run_id}")
         self._hints.ring_all("site:")
         self._hints.ring(SWEEPS_CHANGED)
-
-
-def _is_live(place: AnyRow) -> bool:
-    return place.state is not None and RunState(place.state) not in FINAL
 
 
 def _changeable(connection: Connection, caller: Caller, sweep_id: int) -> AnyRow:

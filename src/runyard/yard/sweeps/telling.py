@@ -60,11 +60,17 @@ def _measured(place: AnyRow, objective: Objective, row: AnyRow | None, summary: 
     value = float(found) if isinstance(found, (int, float)) and not math.isnan(found) else None
     said = row is not None or objective.metric in summary
     why = f"{objective.metric} of run {place.run_id} is {'not a number' if said else 'not reported'}"
-    step = None if row is None else row._mapping["count"] if row.last_step is None else row.last_step
     return Measured(
-        run_id=place.run_id, rep=place.rep, state=place.state, reason=place.reason, value=value, step=step,
+        run_id=place.run_id, rep=place.rep, state=place.state, reason=place.reason, value=value, step=last_step(row),
         why="" if value is not None else why,
     )  # fmt: skip
+
+
+def last_step(row: AnyRow | None) -> float | None:
+    """Of a metric of a run; where it names no steps, values are counted. None: it was not reported."""
+    if row is None:
+        return None
+    return float(row._mapping["count"] if row.last_step is None else row.last_step)
 
 
 def _reported(objective: Objective, row: AnyRow) -> float | None:

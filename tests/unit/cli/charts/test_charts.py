@@ -102,6 +102,18 @@ def test_without_colours_letters_tell_curves_apart() -> None:
     assert [line[:2] for line in lines[-2:]] == ["a ", "b "]
 
 
+def test_a_legend_names_some_of_many_curves() -> None:
+    many = chart(*([float(number), 1.0] for number in range(30)))
+    lines = drawn(many, Look(width=60, height=6))
+    assert len(lines) == 1 + 6 + 3 + 11
+    assert lines[-2].endswith("curve <9> & käse")
+    assert lines[-1].strip() == "and 20 more"
+    picture = svg.draw(many).decode()
+    assert picture.count("curve &lt;") == 10
+    assert "and 20 more" in picture
+    assert png.draw(many)
+
+
 def test_what_is_not_a_number_leaves_a_gap() -> None:
     with_gap = chart([1.0] * 10 + [math.nan] * 80 + [1.0] * 10)
     row = next(

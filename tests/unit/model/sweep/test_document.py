@@ -43,6 +43,18 @@ def test_what_is_searched_is_what_a_sweep_is_known_by() -> None:
     assert len({sweep(**change).digest for change in [{}, *other]}) == 1 + len(other)
 
 
+def test_a_list_of_configurations_has_two_names() -> None:
+    """param2val_list is what it is called elsewhere."""
+    listed = [{"lr": 1}, {"lr": 2}]
+    one = SweepSpec.parse({"command": ["train", "{lr}"], "configurations": listed})
+    assert SweepSpec.parse({"command": ["train", "{lr}"], "param2val_list": listed}) == one
+    with pytest.raises(errors.InvalidInput, match="param2val_list: is the same as configurations") as refused:
+        SweepSpec.parse({"command": ["train", "{lr}"], "configurations": listed, "param2val_list": listed})
+    assert refused.value.fix == "leave out one of them"
+    with pytest.raises(errors.InvalidInput, match="configurations: must be a list"):
+        SweepSpec.parse({"command": ["train", "{lr}"], "param2val_list": {"lr": 1}})
+
+
 def test_more_random_trials_are_the_same_and_more() -> None:
     few = sweep(space={"lr": "log:1e-5..1"}, method="random", trials=5).listed()
     assert sweep(space={"lr": "log:1e-5..1"}, method="random", trials=9).listed()[:5] == few

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from runyard.model.sweep.statistics import estimate, student
@@ -31,3 +33,16 @@ def test_infinities_have_no_interval() -> None:
     found = estimate([1.0, float("inf")])
     assert found is not None
     assert (found.mean, found.low) == (float("inf"), None)
+
+
+def test_numbers_with_which_one_cannot_reckon_harm_nobody() -> None:
+    """They are what runs report, and the yard goes on."""
+    both = estimate([math.inf, -math.inf])
+    assert both is not None
+    assert math.isnan(both.mean) and (both.low, both.n) == (None, 2)
+    large = estimate([1.5e308, 1.7e308])
+    assert large is not None
+    assert large.mean == pytest.approx(1.6e308)
+    far = estimate([1e308, -1e308])
+    assert far is not None
+    assert (far.mean, far.low) == (0.0, None)

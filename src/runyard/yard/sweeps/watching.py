@@ -1,0 +1,80 @@
+"""What runs of a sweep report while they run: rungs that they come to, and the trials that are stopped there.
+
+In the transaction that keeps the values, so that each is judged once, whatever is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from runyard.model.metrics import Point
+from runyard.model.states import FINAL, RunState
+from runyard.model.sweep import SweepSpec
+from runyard.store import metrics, runs, sweeps
+from runyard.store.rows import AnyRow
+from runyard.yard import wishes
+from runyard.yard.sweeps import log, rungs, telling
+from runyard.yard.sweeps.log import Decision, History
+from runyard.yard.sweeps.rungs import Reached, Standing
+
+
+def objective_points(sweep: SweepSpec, points: Sequence[Point]) -> list[Point]:
+    """Those that a rule judges by."""
+    if sweep.stopping is None or sweep.objective is None:
+        return []
+    return [point for point in points if point.name == sweep.objective.metric]
+
+
+def observe(
+    connection: Connection, now: float, row: AnyRow, sweep: SweepSpec, history: History, place: AnyRow,
+    points: Sequence[Point],
+) -> list[int]:  # fmt: skip
+    """Note the rungs that a run has come to, and stop its trial where that is worse than others were there. `points`:
+    of the objective. Returns the runs that moved."""
+    assert sweep.stopping is not None and sweep.objective is not None
+    metric = sweep.objective.metric
+    kept = metrics.named(connection, place.run_id, [metric]).get(metric)
+    steps = rungs.numbered(points, kept._mapping["count"] if kept is not None else len(points))
+    places = sweeps.places(connection, row.id, [place.trial])
+    for found in rungs.reached(sweep.stopping, history.heights.get(place.run_id, -1), steps):
+        standing = _standing(history, place, places, found, steps[-1][0])
+        seen = rungs.rung(place.trial, place.run_id, metric, found, standing)
+        history = history.with_tail([seen])
+        stop = rungs.judge(row.id, sweep.stopping, sweep.objective, history, seen)
+        number = log.append(connection, now, row, [seen, stop] if stop else [seen])
+        if stop is not None:
+            sweeps.change_trial(connection, row.id, stop.trial, stopped=number)
+            sweeps.forget_unmade(connection, row.id, stop.trial)
+            return _stop(connection, now, row.id, metric, history, stop, places)
+    return []
+
+
+def is_live(place: AnyRow) -> bool:
+    return place.state is not None and RunState(place.state) not in FINAL
+
+
+def _standing(
+    history: History, place: AnyRow, places: Sequence[AnyRow], found: Reached, newest: float
+) -> Standing:  # fmt: skip
+    awaited = sum(_may_come(history, each, found.rung) for each in places if each.run_id != place.run_id)
+    return Standing(newest=newest, awaited=awaited, over=not any(map(is_live, places)))
+
+
+def _may_come(history: History, place: AnyRow, rung: int) -> bool:
+    """One that is not made yet, too; not one that was there, or has jumped over it."""
+    return place.run_id is None or (is_live(place) and history.heights.get(place.run_id, -1) < rung)
+
+
+def _stop(
+    connection: Connection, now: float, sweep_id: int, metric: str, history: History, stop: Decision,
+    places: Sequence[AnyRow],
+) -> list[int]:  # fmt: skip
+    """All runs of the trial, except those that are on their way out by themselves."""
+    live = [place.run_id for place in places if is_live(place)]
+    reported, moved = metrics.of_runs(connection, live, metric), list[int]()
+    for run in runs.get_many(connection, live):
+        if not rungs.is_through(history, telling.last_step(reported.get(run.id))):
+            moved += wishes.stop_early(connection, now, run, f"sweep S{sweep_id}", str(stop.body["detail"]))
+    return moved
