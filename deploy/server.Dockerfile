@@ -8,7 +8,7 @@ COPY pyproject.toml README.md LICENSE /build/
 COPY src /build/src
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv /opt/runyard \
-    && /opt/runyard/bin/pip install "/build[postgres,rabbitmq]" \
+    && /opt/runyard/bin/pip install "/build[postgres,rabbitmq,sweep]" \
     && ln -s /opt/runyard/bin/runyard /usr/local/bin/runyard \
     && useradd --uid 10001 --create-home --home-dir /var/lib/runyard runyard
 

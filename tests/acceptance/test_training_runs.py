@@ -16,6 +16,7 @@ import pytest
 
 from runyard.cli import spec_file
 from tests.acceptance.witness import until
+from tests.labs.components import TRAINER_PYTHON
 from tests.labs.yard import Yard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +92,21 @@ def test_a_grid_of_72_trains_one_by_one(lab: Lab, tmp_path: Path) -> None:
     assert {(int(row["batch_size"]), float(row["model.learning_rate"])) for row in rows} == asked
     status = lab.curl("-H", token, "localhost:9090/status")
     assert status["counts"] == {"queued": 0, "starting": 0, "running": 0}
+
+
+@pytest.mark.component("pytables")
+def test_a_grid_is_in_the_hdf5_table_where_pandas_can_write_it(lab: Lab, tmp_path: Path) -> None:
+    runs_dir, config = tmp_path / "media" / "runs", tmp_path / "runs_config.json"
+    config.write_text(json.dumps({"runs_dir": str(runs_dir)}))
+    lab.add_recipe(f"{TRAINER_PYTHON} -m ictrain", env={"RUNS_CONFIG": str(config)})
+    grid = {"_run_group_type": "grid", "batch_size": [16, 32], "max_epochs": 1, "model": {"base": ["Xception"]}}
+    token = f"X-Token: {lab.yard.token}"
+    reply = lab.curl("-H", token, "-X", "POST", "localhost:9090/request", "-d", json.dumps(grid))
+    assert [run["state"] for run in lab.ended(reply["ids"])] == ["succeeded"] * 2
+    read = "import pandas, sys; print(sorted(pandas.read_hdf(sys.argv[1], 'runs')['batch_size']))"
+    words = [str(TRAINER_PYTHON), "-c", read, str(runs_dir / "runs.h5")]
+    assert subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout == "[16, 32]\n"
+    assert not (runs_dir / "runs.csv").exists()
 
 
 def test_the_same_without_a_token_on_a_trusted_network(trusting: Lab) -> None:

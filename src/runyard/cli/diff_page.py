@@ -45,7 +45,7 @@ def draw(console: Console, comparison: Comparison, *, lines: bool) -> None:
 def verdict(comparison: Comparison) -> str:
     """`runs 42 and 57: the same was asked for, and the same came of it`."""
     first, second = comparison.runs
-    asked = "the same was asked for"
+    asked = "the same was asked for" if comparison.knows_code else "the same was asked for, as far as is known"
     if not comparison.same(Kind.ASKED):
         asked = f"they differ in {_listed(_experiment(comparison))}"
     if not comparison.over:

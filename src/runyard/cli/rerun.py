@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from runyard import errors
-from runyard.cli import output, pairs, selection
+from runyard.cli import output, pairs, selection, words
 from runyard.cli.submitted import Telling
-from runyard.client import Client
+from runyard.client import Client, Run
 
 
 @click.command("rerun")
@@ -19,7 +20,7 @@ from runyard.client import Client
 @click.option("--site", metavar="NAME", help="Another site.")
 @click.option(
     "--python-env", type=click.Choice(["sync"]), metavar="sync",
-    help="Build the Python environment that was recorded; without it the run has what its site has now.",
+    help="Build the Python environment that was only recorded.",
 )  # fmt: skip
 @click.option("--follow", is_flag=True, help="Print the log as it comes; exit as the run does.")
 @click.option("--wait", is_flag=True, help="Return when it has ended; exit as the run does.")
@@ -28,11 +29,12 @@ from runyard.client import Client
 def command(
     runs: tuple[str, ...], changes: tuple[str, ...], follow: bool, wait: bool, quiet: bool, as_json: bool, **given: Any
 ) -> int:
-    """Start runs again as new ones, exactly as they were.
+    """Start runs again as new ones, as they were.
 
-    RUN is a number, a range such as 3-9, or last. Code, data, environment, parameters, seed, resources and site are
-    those of the first run, whatever has become of the folder that it was submitted from. Several are accepted together
-    or not at all.
+    RUN is a number, a range such as 3-9, or last. Parameters, seed, resources and site are those of the first run, and
+    so are the snapshots of code and data, whatever has become of the folders since. What was not kept is as it is now,
+    and is told: code of a run without a snapshot, data by its path, and the Python packages of the site unless the
+    environment is built. Several are accepted together or not at all.
 
     \b
       runyard rerun 42
@@ -43,7 +45,18 @@ def command(
     found = selection.select(client, runs)
     telling.check(len(found) > 1)
     made = client.rerun((run.id for run in found), params=dict(map(_change, changes)), **given)
+    _tell_notes(made)
     return telling.tell(made, len(made) > 1)
+
+
+def _tell_notes(runs: Iterable[Run]) -> None:
+    """Each once, with the runs that it is true of."""
+    ids: dict[str, list[int]] = {}
+    for run in runs:
+        for note in run.notes or ():
+            ids.setdefault(note, []).append(run.id)
+    for note, numbers in ids.items():
+        output.remark(f"run {words.numbers(numbers)}: {note}")
 
 
 def _change(word: str) -> tuple[str, Any]:

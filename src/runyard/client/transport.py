@@ -140,8 +140,18 @@ class Transport:
         finally:
             self._put_away(connection, response)
 
+    def dial(self) -> None:
+        """Only see whether somebody is there; raises NotConnected."""
+        self._pool.give(self._fresh())
+
     def close(self) -> None:
         self._pool.close()
+
+    def _fresh(self) -> http.client.HTTPConnection:
+        try:
+            return self._pool.fresh()
+        except (OSError, http.client.HTTPException) as error:
+            raise _refused(self.url, self._address, error) from error
 
     def _exchange(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         idle = self._pool.take()
@@ -158,10 +168,7 @@ class Transport:
         return self._exchange_fresh(call)
 
     def _exchange_fresh(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        try:
-            connection = self._pool.fresh()
-        except (OSError, http.client.HTTPException) as error:
-            raise _refused(self.url, self._address, error) from error
+        connection = self._fresh()
         try:
             return connection, self._ask(connection, call)
         except BaseException as error:
@@ -250,9 +257,23 @@ def _not_a_yard(url: str, status: int) -> errors.RunyardError:
 
 
 def _refused(url: str, address: SplitResult, error: Exception) -> NotConnected:
+    import ssl
+
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _distrusted(url, error.verify_message.rstrip("."))
+    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        fix = "write http:// in RUNYARD_URL, or the port of the proxy that speaks it"
+        return NotConnected(f"what listens at {url} does not speak TLS: {error.reason or error}", fix)
     local = address.hostname in ("127.0.0.1", "localhost", "::1")
     fix = "runyard up -d" if local else "check RUNYARD_URL and the network"
     return NotConnected(f"no yard answers at {url}: {_words(error)}", fix)
+
+
+def _distrusted(url: str, why: str) -> NotConnected:
+    fix = "name the file with its authority: ca_file in config.toml, or the variable SSL_CERT_FILE"
+    if "mismatch" in why:
+        fix = "write the host in RUNYARD_URL as the certificate names it"
+    return NotConnected(f"the certificate of the yard at {url} is not trusted: {why}", fix)
 
 
 def _broken(url: str, error: Exception) -> errors.YardUnreachable:

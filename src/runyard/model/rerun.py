@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from runyard import errors
 from runyard.model import fields, template
 from runyard.model.array import Array
-from runyard.model.python_env import PIP, RECORD, SYNC, PythonEnv
+from runyard.model.input_file import shown_url
+from runyard.model.python_env import PIP, RECORD, SYNC, PythonEnv, Recorded
 from runyard.model.spec import RunSpec
 
 _FIELDS = ("params", "seed", "site", "python_env")
@@ -51,6 +52,29 @@ class Changes:
         return again
 
 
+def notes(spec: RunSpec) -> list[str]:
+    """What a run of this spec finds as it is now, because nothing in it says how it was; for people."""
+    found = [*_of_code(spec), *_of_python(spec.python_env)]
+    loose = [data.path for data in spec.data if data.path is not None]
+    loose += [shown_url(item.url) for item in spec.inputs if item.url]
+    return [*found, f"the yard keeps no digest of {', '.join(loose)}: used as it is now"] if loose else found
+
+
+def _of_code(spec: RunSpec) -> Iterator[str]:
+    if spec.code is None:
+        used = f"{spec.cwd} is used as it is now" if spec.cwd else "what its command names is used as it is now"
+        yield f"it has no snapshot of its code: {used} (submit with --code . to keep one)"
+
+
+def _of_python(python: PythonEnv) -> Iterator[str]:
+    if python.conda is not None:
+        yield f"it has the conda environment {python.conda} of its site as that is now"
+    elif not python.of_site:
+        obstacle = _obstacle(python.record)
+        remedy = f"its own cannot be built: {obstacle}" if obstacle else "--python-env sync builds the recorded ones"
+        yield f"it has the Python packages that its site has now ({remedy})"
+
+
 def _with(params: Mapping[str, Any], changes: Mapping[str, Any], run: int) -> dict[str, Any]:
     """Only what is there can be changed: a name that was misspelt would start the same run once more."""
     changed = copy.deepcopy(dict(params))
@@ -75,23 +99,23 @@ def _put(params: dict[str, Any], name: str, value: Any) -> None:
 def _built(python: PythonEnv, run: int) -> PythonEnv:
     if python.use != RECORD:  # it has one of its own, which is built or found again as it was
         return python
-    noted = python.record
-    if noted is None or noted.freeze is None or noted.conda is not None or noted.notes:
+    noted, obstacle = python.record, _obstacle(python.record)
+    if noted is None or obstacle:
         raise errors.Conflict(
-            f"run {run}: its Python environment cannot be built elsewhere: {_obstacle(python)}",
+            f"run {run}: its Python environment cannot be built elsewhere: {obstacle}",
             "leave --python-env out: it then has what its site has",
         )
     version = ".".join(noted.python.split(".")[:2])
     return PythonEnv(use=SYNC, file=noted.freeze, kind=PIP, name="lock", python=version, record=noted)
 
 
-def _obstacle(python: PythonEnv) -> str:
-    noted = python.record
+def _obstacle(noted: Recorded | None) -> str:
+    """Why the environment cannot be built; empty: it can."""
     if noted is not None and noted.conda is not None:
         return "it is one of conda's, and what pip had put into it is not told apart"
     if noted is not None and noted.notes:
         return noted.notes[0]
-    return "none was recorded"
+    return "none was recorded" if noted is None or noted.freeze is None else ""
 
 
 def _alone(array: Array) -> Array:

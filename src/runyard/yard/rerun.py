@@ -6,32 +6,41 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from runyard import errors
-from runyard.blobs import Blobs
+from runyard.model import rerun
 from runyard.model.rerun import Changes
 from runyard.model.roles import Caller
 from runyard.model.spec import RunSpec
 from runyard.store import Store, runs
 from runyard.yard import submit, wishes
 from runyard.yard.brought import Brought
+from runyard.yard.kept import KeptBlobs
 from runyard.yard.submit import Handed, Source, Submitted
 
 Accept = Callable[[Handed], "Future[list[Submitted]]"]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Started:
+    runs: Future[list[Submitted]]
+    notes: list[list[str]]  # of each: what of it cannot be as it was
+
+
 class Reruns:
-    def __init__(self, store: Store, blobs: Blobs, accept: Accept) -> None:
+    def __init__(self, store: Store, blobs: KeptBlobs, accept: Accept) -> None:
         self._store, self._blobs, self._accept = store, blobs, accept
 
-    def start(self, caller: Caller, ids: Sequence[int], changes: Changes) -> Future[list[Submitted]]:
+    def start(self, caller: Caller, ids: Sequence[int], changes: Changes) -> Started:
         """All of them or none, as plain runs of the caller. Raises NotFound, InvalidInput, and Conflict for one whose
         code, data or environment is not to be had any more."""
         specs = self._specs(ids, changes)
         brought = Brought(self._blobs)  # one that remembers nothing
         for run_id, spec in zip(ids, specs, strict=True):
             self._check(run_id, spec, brought)
-        return self._accept(Handed(source=Source(owner=caller.name), specs=specs))
+        accepted = self._accept(Handed(source=Source(owner=caller.name), specs=specs))
+        return Started(runs=accepted, notes=[rerun.notes(spec) for spec in specs])
 
     def _specs(self, ids: Sequence[int], changes: Changes) -> list[RunSpec]:
         with self._store.read() as connection:

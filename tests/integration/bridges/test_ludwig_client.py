@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,20 @@ def test_a_test_starts_and_writes_nothing(
     assert capsys.readouterr().out.count("Would run param_00") == 6
     assert os.listdir(tmp_path / "drive" / "digits" / "runs") == []
     assert yard.client().runs() == []
+
+
+def test_how_full_the_drive_is_can_be_asked_of_a_client_and_of_the_class(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ludwig_data").mkdir()
+    monkeypatch.setenv("LUDWIG_MNT", str(tmp_path))
+    for asked, drive in ((client, "drive"), (Client, "ludwig_data")):
+        with contextlib.suppress(RuntimeError):  # the disk of whoever runs this may be nearly full
+            asked.check_lab_disk_space()
+        assert f"Percent Disk Space used at {tmp_path / drive}: " in capsys.readouterr().out
+    monkeypatch.setenv("LUDWIG_MNT", str(tmp_path / "away"))
+    with pytest.raises(errors.InvalidInput, match="is not there"):
+        Client.check_lab_disk_space()
 
 
 def test_who_submits_at_the_same_time_starts_nothing_twice(client: Client, yard: Yard) -> None:

@@ -36,13 +36,33 @@ def train(submit: Any, cli: Any, project: Path, *words: str) -> int:
 def test_the_same_run_once_more(submit, cli, document, project: Path, tmp_path: Path) -> None:
     first = train(submit, cli, project)
     (project / "train.py").write_text("raise SystemExit('edited since')")
-    again = int(cli("rerun", str(first), "--wait", "-q", cwd=tmp_path).stdout)
+    done = cli("rerun", str(first), "--wait", "-q", cwd=tmp_path)
+    again = int(done.stdout)
+    assert "no snapshot" not in done.stderr
     assert again != first
     assert f"again from run {first}" in " ".join(cli("show", str(again)).stdout.split())
     found = document("diff", str(first), str(again))
     assert found["same"] == {"asked": True, "results": True}, found
     said = cli("diff", str(first), str(again)).stdout.splitlines()
     assert said[0] == f"runs {first} and {again}: the same was asked for, and the same came of it"
+
+
+def test_code_that_nobody_kept_is_told(submit, cli, document, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    first = train(submit, cli, folder)
+    (folder / "train.py").write_text(TRAIN + "print('edited since')")
+    done = cli("rerun", str(first), "--wait", "-q", cwd=tmp_path)
+    again = int(done.stdout)
+    assert f"run {again}: it has no snapshot of its code: {folder} is used as it is now" in done.stderr
+    assert f"run {again}: it has the Python packages that its site has now (--python-env sync" in done.stderr
+    found = document("diff", str(first), str(again))
+    assert found["same"]["asked"] is None
+    assert found["notes"][0].startswith(f"runs {first} and {again} have no snapshot of the code")
+    assert "as far as is known" in cli("diff", str(first), str(again)).stdout
+    made = document("rerun", f"{first}-{again}")
+    assert [len(run["notes"]) for run in made] == [2, 2]
 
 
 def test_another_value_gives_another_result(submit, cli, document, project: Path) -> None:
@@ -85,6 +105,7 @@ def test_from_python(submit, cli, shared, project: Path) -> None:
     run = shared.client().run(train(submit, cli, project))
     again = run.rerun({"factor": 4}, wait=True)
     assert (again.state, again.rerun_of, again.params) == ("succeeded", run.id, {"factor": 4})
+    assert "packages" in again.notes[0]
     assert run.diff(again)["same"] == {"asked": False, "results": False}
 
 

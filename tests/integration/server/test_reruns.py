@@ -33,6 +33,7 @@ def test_a_run_is_started_again_as_it_was(api: Api) -> None:
     reply = api.post(f"/runs/{first}/rerun")
     again = reply.json["id"]
     assert (reply.status, reply.headers["Location"]) == (201, f"/api/v1/runs/{again}")
+    assert ["packages" in note for note in reply.json["notes"]] == [True]
     shown, before = api.get(f"/runs/{again}").json, api.get(f"/runs/{first}").json
     assert shown["rerun_of"] == first and before["rerun_of"] is None
     assert shown["spec"].pop("origin")["run"] == first
@@ -52,6 +53,7 @@ def test_several_are_accepted_together_or_not_at_all(api: Api) -> None:
     ids = [api.submit(command=["true", "{n}"], params={"n": n}) for n in range(3)]
     reply = api.post("/runs/rerun", {"ids": ids, "params": {"n": 7}})
     assert (reply.status, reply.json["created"]) == (201, 3)
+    assert ["no snapshot of its code" in notes[0] for notes in reply.json["notes"]] == [True] * 3
     assert [api.get(f"/runs/{run}").json["rerun_of"] for run in reply.json["ids"]] == ids
     before = api.get("/runs?limit=1").json["runs"][0]["id"]
     for bad in ({"ids": [*ids, 987654]}, {"ids": [*ids, api.submit()], "params": {"n": 7}}):

@@ -93,7 +93,7 @@ def test_a_run_that_succeeds_again_takes_the_place_of_the_first(mirrored: Yard, 
 def test_a_log_is_followed_while_it_is_written(mirrored: Yard, share: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     run = submit(mirrored, f"echo first; while ! test -e {go}; do sleep 0.05; done; echo last", name="live")
-    log = share / "p" / "logs" / f"{run}-live.log"
+    log = share / "p" / "logs" / f"{run}.log"
     until(lambda: log.exists() and log.read_text() == "first\n", "the first line is there", timeout_s=PATIENCE_S)
     mirrored.kill9()
     mirrored.start()
@@ -197,7 +197,7 @@ def test_a_file_system_that_knows_little_will_do(make_yard: Callable[..., Yard],
     (found,) = place.glob(f"*/{run}-odd")
     files = {output["path"]: output["file"] for output in read(found / "run.json")["outputs"]}
     assert {path: (found / file).read_text().strip() for path, file in files.items()} == {name: name for name in names}
-    log = share / "p" / "logs" / f"{run}-odd.log"
+    log = share / "p" / "logs" / f"{run}.log"
     until(lambda: log.exists() and log.read_text() == "said\n", "its log is there", timeout_s=PATIENCE_S)
 
 

@@ -13,8 +13,10 @@ from runyard.client.compare.differences import Difference, Kind, Section
 from runyard.client.compare.files import FileChange
 
 
-def comparison(*sections: Section, files: tuple[FileChange, ...] = (), over: bool = True) -> Comparison:
-    return Comparison(runs=(42, 57), sections=sections, files=files, over=over, notes=())
+def comparison(
+    *sections: Section, files: tuple[FileChange, ...] = (), over: bool = True, knows_code: bool = True
+) -> Comparison:
+    return Comparison(runs=(42, 57), sections=sections, files=files, over=over, knows_code=knows_code, notes=())
 
 
 def one(name: str, kind: Kind, **values: tuple[Any, Any]) -> Section:
@@ -42,6 +44,12 @@ def test_the_verdict() -> None:
     assert "they differ in parameters and code, and the results" in diff_page.verdict(comparison(LR, both, LOSS))
     assert "they differ in parameters and script" in diff_page.verdict(comparison(LR, files=(script,)))
     assert diff_page.verdict(comparison(over=False)).endswith("the same was asked for; they have not both ended")
+
+
+def test_the_verdict_on_code_that_nobody_kept() -> None:
+    said = diff_page.verdict(comparison(knows_code=False))
+    assert said == "runs 42 and 57: the same was asked for, as far as is known, and the same came of it"
+    assert "they differ in parameters, and" in diff_page.verdict(comparison(LR, knows_code=False))
 
 
 def test_values_as_people_read_them() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runyard import errors
-from runyard.model.rerun import Changes
+from runyard.model.rerun import Changes, notes
 from runyard.model.spec import RunSpec
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -112,3 +112,44 @@ def test_an_environment_that_cannot_be_built_is_told(record: Any, why: str) -> N
     with pytest.raises(errors.Conflict) as refused:
         again({"python_env": "sync"}, python_env={"use": "record", "record": record})
     assert why in refused.value.message
+
+
+SITES = "it has the Python packages that its site has now"
+
+
+def told(**fields: Any) -> list[str]:
+    return notes(RunSpec.parse({**FIRST, "python_env": {"use": "sync", "file": DIGEST}, **fields}))
+
+
+def test_nothing_is_told_of_a_run_whose_parts_are_all_kept() -> None:
+    assert told() == []
+
+
+@pytest.mark.parametrize(
+    ("cwd", "used"), [("/home/ada/nets", "/home/ada/nets is used as it is now"), (None, "what its command names is")]
+)
+def test_code_without_a_snapshot_is_told(cwd: str | None, used: str) -> None:
+    (note,) = told(code=None, cwd=cwd)
+    assert note.startswith(f"it has no snapshot of its code: {used}")
+    assert "--code ." in note
+
+
+@pytest.mark.parametrize(
+    ("python_env", "note"),
+    [
+        ({"use": "record", "record": RECORDED}, f"{SITES} (--python-env sync builds the recorded ones)"),
+        ("record", f"{SITES} (its own cannot be built: none was recorded)"),
+        ("none", f"{SITES} (its own cannot be built: none was recorded)"),
+        ({"use": "record", "record": {**RECORDED, "notes": ["n is from /x"]}},
+         f"{SITES} (its own cannot be built: n is from /x)"),
+        ("conda:nets", "it has the conda environment nets of its site as that is now"),
+    ],
+)  # fmt: skip
+def test_an_environment_that_is_not_built_is_told(python_env: Any, note: str) -> None:
+    assert told(python_env=python_env) == [note]
+
+
+def test_data_without_a_digest_is_told_and_no_key_in_its_address() -> None:
+    inputs = [{"url": "https://data.example/w.csv?key=1", "to": "w"}]
+    (note,) = told(data=[{"path": "/scratch/mnist", "to": "mnist"}], inputs=inputs)
+    assert note == "the yard keeps no digest of /scratch/mnist, https://data.example/w.csv: used as it is now"

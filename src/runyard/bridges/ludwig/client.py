@@ -27,12 +27,24 @@ RETRIES = 2  # of jobs whose node was lost; their results appear in one rename, 
 Configuration = Mapping[str, Any]
 
 
+class _DiskCheck:
+    """Raises RuntimeError when the shared drive is nearly full: that of a client, or called on the class, the one that
+    `find_share` finds."""
+
+    def __get__(self, client: Client | None, owner: type[Client]) -> Callable[[], None]:
+        if client is None:
+            return lambda: _check_disk(Folder(find_share(), ""), print)
+        return lambda: _check_disk(client._folder, client._say)
+
+
 class Client:
     """Submits the jobs of one project.
 
     `share` is the shared drive, see `find_share`, and `share_on_nodes` where the nodes have it. `python` is the
     interpreter there. `yard` is a runyard.Client for another yard than this home's. `say` tells people what goes on.
     """
+
+    check_lab_disk_space = _DiskCheck()
 
     def __init__(
         self,
@@ -107,15 +119,6 @@ class Client:
             self.project_name, param2requests, self._defaults(), runs_path=runs_p,
             ludwig_data_path=self._folder.share, label_params=label_params, require_all_found=False,
         )  # fmt: skip
-
-    def check_lab_disk_space(self) -> None:
-        """Raises RuntimeError when the shared drive is nearly full."""
-        self._folder.check()
-        usage = shutil.disk_usage(self._folder.share)
-        percent = round(100 * usage.used / usage.total)
-        self._say(f"Percent Disk Space used at {self._folder.share}: {percent}")
-        if percent > DISK_USAGE_MAX:
-            raise RuntimeError(f"Disk space usage > {DISK_USAGE_MAX}.")
 
     def _configurations(self, listed: Any, requested: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         """Of a list, or of a request; the later clients had requests in the place of lists."""
@@ -194,6 +197,15 @@ class Client:
             "tags": [*common.get("tags", []), TAG, self._tag, job.param_name],
             "env": {**common.get("env", {}), "LUDWIG_JOB": json.dumps(told), "PYTHONUNBUFFERED": "1"},
         }
+
+
+def _check_disk(folder: Folder, say: Callable[[str], object]) -> None:
+    folder.check()
+    usage = shutil.disk_usage(folder.share)
+    percent = round(100 * usage.used / usage.total)
+    say(f"Percent Disk Space used at {folder.share}: {percent}")
+    if percent > DISK_USAGE_MAX:
+        raise RuntimeError(f"Disk space usage > {DISK_USAGE_MAX}.")
 
 
 def _folder(path: Path | str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,16 +50,24 @@ class Comparison:
     runs: tuple[int, int]
     sections: tuple[Section, ...]  # those that differ
     files: tuple[FileChange, ...]  # of the code, and the script
+    knows_code: bool  # both have a snapshot of it
     over: bool  # both have ended
     notes: tuple[str, ...]
 
     def same(self, *kinds: Kind) -> bool:
         return not any(one.kind in kinds for one in self.sections) and not (Kind.ASKED in kinds and self.files)
 
+    @property
+    def same_asked(self) -> bool | None:
+        """None: nothing is known to differ, and whether the code does is not known."""
+        if not self.same(Kind.ASKED):
+            return False
+        return True if self.knows_code else None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "runs": list(self.runs),
-            "same": {"asked": self.same(Kind.ASKED), "results": self.same(Kind.RESULT) if self.over else None},
+            "same": {"asked": self.same_asked, "results": self.same(Kind.RESULT) if self.over else None},
             "sections": [
                 {"name": one.name, "kind": one.kind, "differences": [each.to_json() for each in one.differences]}
                 for one in self.sections
@@ -71,16 +79,24 @@ class Comparison:
 
 def compare(first: Side, second: Side, read: Read) -> Comparison:
     scripts = files.compare_texts("script", first.spec.get("script"), second.spec.get("script"))
-    knows_code = all(side.code is not None or not side.spec.get("code") for side in (first, second))
-    changes = files.compare(first.code, second.code, read) if knows_code else ()
+    is_there = all(side.code is not None or not side.spec.get("code") for side in (first, second))
+    changes = files.compare(first.code, second.code, read) if is_there else ()
+    without = [str(side.run["id"]) for side in (first, second) if not side.spec.get("code")]
     sections = [one for one in _sections(first, second) if one.differences]
     return Comparison(
         runs=(first.run["id"], second.run["id"]),
         sections=tuple(sections),
         files=(*scripts, *changes),
+        knows_code=not without,
         over=all(side.run["state"] in FINAL for side in (first, second)),
-        notes=(*first.notes, *second.notes),
+        notes=(*first.notes, *second.notes, *_of_code(without)),
     )
+
+
+def _of_code(without: Sequence[str]) -> Iterator[str]:
+    if without:
+        whose = f"run {without[0]} has" if len(without) == 1 else f"runs {' and '.join(without)} have"
+        yield f"{whose} no snapshot of the code: whether it was the same is not known (submit with --code .)"
 
 
 def _sections(first: Side, second: Side) -> Iterator[Section]:

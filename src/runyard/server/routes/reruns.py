@@ -17,9 +17,9 @@ from runyard.server.call import Call
 from runyard.server.check import check
 from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.routes.runs import ID, MOST_IDS
-from runyard.server.schemas import ref
-from runyard.server.schemas.build import ANYTHING, Schema, described, integer, listed, one_of, or_null, record
+from runyard.server.schemas.build import ANYTHING, TEXTS, Schema, described, integer, listed, one_of, or_null, record
 from runyard.server.schemas.common import NAME, RUN_ID
+from runyard.server.schemas.runs import SUBMITTED
 from runyard.yard.submit import Submitted
 
 
@@ -27,23 +27,24 @@ async def rerun(call: Call) -> Response:
     data = await call.bytes(call.service.yard.settings.body_limit)
     given = json_text.parse_object(data) if data else {}
     check(given, CHANGES, "body")
-    (run,) = await _start(call, [call["id"]], given)
+    (run,), (notes,) = await _start(call, [call["id"]], given)
     url = f"{PREFIX}/runs/{run.id}"
-    return answer({"id": run.id, "state": "queued", "url": url, "created": True}, 201, {"Location": url})
+    shown = {"id": run.id, "state": "queued", "url": url, "created": True, "notes": notes}
+    return answer(shown, 201, {"Location": url})
 
 
 async def rerun_many(call: Call) -> Response:
     given = await call.json()
     check(given, MANY, "body")
-    runs = await _start(call, given.pop("ids"), given)
-    return answer({"ids": [run.id for run in runs], "created": len(runs)}, 201)
+    runs, notes = await _start(call, given.pop("ids"), given)
+    return answer({"ids": [run.id for run in runs], "created": len(runs), "notes": notes}, 201)
 
 
-async def _start(call: Call, ids: Sequence[int], given: dict[str, Any]) -> list[Submitted]:
+async def _start(call: Call, ids: Sequence[int], given: dict[str, Any]) -> tuple[list[Submitted], list[list[str]]]:
     """What the runs are made of is looked for first, which takes a while where there are many files."""
     changes = Changes.parse(given)
-    accepted = await call.service.read(call.service.yard.reruns.start, call.caller, ids, changes)
-    return await asyncio.wrap_future(accepted)
+    started = await call.service.read(call.service.yard.reruns.start, call.caller, ids, changes)
+    return await asyncio.wrap_future(started.runs), started.notes
 
 
 FIELDS: dict[str, Schema] = {
@@ -52,6 +53,8 @@ FIELDS: dict[str, Schema] = {
     "site": or_null(described(NAME, "Another site")),
     "python_env": or_null(one_of((SYNC,), "Build the Python environment that was recorded")),
 }
+NOTES = described(TEXTS, "What of it cannot be as it was, for people")
+STARTED = record({**SUBMITTED["properties"], "notes": NOTES})
 CHANGES = record(FIELDS, required=[], description="What is to differ; nothing: the same run once more")
 MANY = record({"ids": listed(RUN_ID, minItems=1, maxItems=MOST_IDS), **FIELDS}, required=["ids"])
 
@@ -63,7 +66,10 @@ ROUTES = (
         answers=(
             Answer(
                 status=201, description="Stored",
-                schema=record({"ids": listed(RUN_ID), "created": integer("How many are new")}),
+                schema=record(
+                    {"ids": listed(RUN_ID), "created": integer("How many are new"), "notes": listed(NOTES)},
+                    description="`notes` are in the order of `ids`",
+                ),
             ),
         ),
         errors=(404, 409, 422),
@@ -71,9 +77,10 @@ ROUTES = (
     Route(
         method="POST", path="/runs/{id}/rerun", handler=rerun, access=Access.MEMBER, parameters=(ID,),
         summary="Start a run again, as a new one",
-        description="The same code, data, environment, parameters, seed and resources. Refused where one is gone.",
+        description="The same code, data, parameters, seed and resources. Refused where one is gone; `notes` say what "
+        "cannot be the same: code without a snapshot, an environment that was only recorded.",
         body=Body(schema=CHANGES, example={"params": {"lr": 0.2}}, required=False),
-        answers=(Answer(status=201, description="Stored", schema=ref("Submitted"), headers=("Location",)),),
+        answers=(Answer(status=201, description="Stored", schema=STARTED, headers=("Location",)),),
         errors=(404, 409, 422),
     ),
 )  # fmt: skip

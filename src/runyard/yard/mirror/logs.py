@@ -51,7 +51,7 @@ class Logs(Walk):
         """What is missing at its end. A run without output has no file."""
         view = LogView(self._blob_store.files, row.id, range(1, row.attempt + 1), "log", marked=True)
         folder, path = portable_names.project(row.project), None
-        name = f"{portable_names.run(row.id, row.name)}{tag}.log"
+        name = f"{row.id}{tag}.log"
         offset = share.size(self._share.root / folder / "logs" / name)
         while data := view.read(offset, CHUNK):
             path = path or self._share.folder(folder, "logs") / name

@@ -17,6 +17,7 @@ SPEC = {
     "command": ["python", "train.py", "--lr", "{lr}"], "params": {"lr": 0.1, "model": {"depth": 3}},
     "env": {"MODE": "fast", "API_TOKEN": "s3cret"}, "seed": 1, "origin": {"host": "a", "env": {"PATH": "/bin"}},
     "data": [{"tree": digest(b"data"), "to": "corpora"}], "outputs": ["*.npz"],
+    "code": {"tree": digest(b"code"), "files": 1, "size": 3, "git": None},
 }  # fmt: skip
 RUN = {
     "id": 42, "state": "succeeded", "reason": None, "exit_code": 0, "owner": "ada", "recipe": None, "site": "local",
@@ -126,7 +127,7 @@ def test_what_is_no_text_or_gone_is_only_named() -> None:
 
 def test_scripts_and_links_are_compared_as_texts() -> None:
     before = Tree.build([TreeFile("a", digest(b""), 0, False)], [TreeLink("l", "a")])
-    comparison = beside(side(spec={"script": "echo 1\n"}, code=before), side(spec={"script": "echo 2\n"}))
+    comparison = beside(side(spec={"script": "echo 1\n"}, code=before), side(spec={"script": "echo 2\n", "code": None}))
     assert [(change.path, change.change) for change in comparison.files] == [
         ("script", "changed"), ("a", "removed"), ("l", "removed"),
     ]  # fmt: skip
@@ -156,6 +157,21 @@ def test_results_are_compared() -> None:
     assert found["metrics"] == [{"name": "loss", "before": 0.5, "after": 0.4}]
     assert [item["name"] for item in found["outputs"]] == ["model.npz"]
     assert comparison.same(Kind.ASKED) and not comparison.same(Kind.RESULT)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "note"),
+    [
+        (None, None, None, "runs 42 and 57 have no snapshot of the code"),
+        (SPEC["code"], None, False, "run 57 has no snapshot of the code"),
+        (None, SPEC["code"], False, "run 42 has no snapshot of the code"),
+        (SPEC["code"], SPEC["code"], True, ""),
+    ],
+)
+def test_code_that_nobody_kept_is_not_known_to_be_the_same(first: Any, second: Any, asked: Any, note: str) -> None:
+    shown = beside(side(spec={"code": first}), side({"id": 57}, {"code": second})).to_json()
+    assert shown["same"]["asked"] is asked
+    assert [text.partition(":")[0] for text in shown["notes"]] == [note] * bool(note)
 
 
 def test_of_runs_that_go_on_nothing_is_said_about_results() -> None:
