@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.acceptance.cluster_yard import ClusterYard
+from tests.acceptance.test_old_scripts import CH_RUN, MNIST, SUBMIT
 from tests.acceptance.witness import until
+from tests.labs.accounts import NODE_PYTHON
+from tests.labs.cluster import Cluster
+from tests.labs.gridengine import GridEngineLab
+from tests.labs.slurm import SlurmLab
 
 SLURM_ARRAY = """#!/bin/bash
 #SBATCH --job-name=digits --output=%x_%A_%a.txt
@@ -25,6 +30,33 @@ GRIDENGINE_ARRAY = """#!/bin/sh
 
 echo "task $SGE_TASK_ID of $SGE_TASK_FIRST-$SGE_TASK_LAST:$SGE_TASK_STEPSIZE in $JOB_ID is $JOB_NAME in $SGE_O_WORKDIR"
 """
+
+
+class Desk(ClusterYard):
+    """Its user has the yard's directory for a home; nodes find programs there once a module is loaded."""
+
+    def __init__(self, lab: Cluster) -> None:
+        super().__init__(lab, lab.kind)
+        self._site += ["--setup", f"PATH={self.home}/bin:$PATH"]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**super().env, "HOME": str(self.home)}
+
+
+@pytest.fixture
+def desk() -> Iterator[Callable[[Cluster], Desk]]:
+    made: list[Desk] = []
+
+    def make(lab: Cluster) -> Desk:
+        made.append(Desk(lab))
+        made[-1].start()
+        made[-1].add_site()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
 
 
 @pytest.fixture(params=["slurm", "gridengine"])
@@ -48,6 +80,47 @@ def submit(yard: ClusterYard, *words: str) -> int:
     number = re.search(r"\d+", answer.stdout)
     assert number is not None, answer.stdout
     return int(number[0])
+
+
+# --- the pages that people have, where they were written for ------------------------------------------------------
+
+
+def test_the_array_of_the_intel_cluster(slurm_lab: Callable[..., SlurmLab], desk: Callable[[Cluster], Desk]) -> None:
+    yard = desk(slurm_lab())
+    (yard.home / "bin").mkdir()
+    write(yard, "bin/ch-run", CH_RUN)
+    (yard.home / "bin" / "ch-run").chmod(0o755)
+    write(yard, "submit.sh", SUBMIT)
+    write(yard, "main.py", "import sys; print('configuration', sys.argv[1:])\n")
+    answer = yard.cli("sbatch", "submit.sh")
+    assert answer.stdout == "Submitted batch job 1\n", answer.stderr
+    assert "%A_%a" in answer.stderr
+    ended = [yard.ended(run) for run in range(1, 9)]
+    assert {(run["state"], run["site"]) for run in ended} == {("succeeded", "cedar")}, ended
+    assert {run["node"] for run in ended} <= set(yard.lab.nodes)
+    lines = (yard.home / "test.txt").read_text().splitlines()
+    assert sorted(lines) == [f"configuration ['--', '--id={task}']" for task in range(1, 9)]
+
+
+def test_the_walk_through_of_the_teaching_cluster(
+    gridengine_lab: Callable[..., GridEngineLab], desk: Callable[[Cluster], Desk]
+) -> None:
+    yard = desk(gridengine_lab())
+    name = "example-tf-mnist-train-job.py"
+    write(yard, name, f"#!{NODE_PYTHON}\n{MNIST}")
+    variables = "MLP_DATA_DIR=/disk/scratch/mlp/data,OUTPUT_DIR=$HOME/experiments"
+    answer = yard.cli("qsub", "-q", "cpu", "-v", variables, name)
+    assert answer.stdout == f'Your job 1 ("{name}") has been submitted\n', answer.stderr
+    assert "OUTPUT_DIR is the text '$HOME/experiments'" in answer.stderr
+    assert "no queue" not in answer.stderr, "the cell has it"
+    ended = yard.ended(1)
+    assert (ended["state"], ended["site"]) == ("succeeded", "cedar"), ended
+    assert ended["node"] in yard.lab.nodes
+    assert (yard.home / f"{name}.o1").read_text() == "Epoch 01: err(train)=0.31 acc(train)=0.91\n"
+    assert (yard.home / f"{name}.e1").read_text() == "from /disk/scratch/mlp/data to $HOME/experiments\n"
+
+
+# --- either kind of script on either kind of cluster ---------------------------------------------------------------
 
 
 def test_an_array_of_slurm_on_either(yard: ClusterYard) -> None:

@@ -1,7 +1,8 @@
 """The real components that tests need, and the account of which of them ran.
 
 A test names what it needs with `@pytest.mark.component("tmux")`, a fixture with `component("postgresql")`. What is
-missing is skipped on a laptop; as root, where `make test` can install it, and with CI=true a skip is a failure.
+missing is skipped on a laptop; as root, where `make test` can install it, and with CI=true a skip is a failure, but for
+those that nothing can install: `everywhere=False`, listed in CONTRIBUTING.md.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def submit(job: Job, source: Script | None, here: Here) -> list[Run]:
     translate.place(job, client.sites())
     parents = Jobs(client).parents(job)
     found = slips.in_script(source, here) if source is not None else []
-    job.notices += [*found, *slips.in_job(job)]
+    job.notices += [*found, *slips.in_job(job, here)]
     old_tools.tell(job.notices)
     return client.submit_many(translate.make_specs(job, parents, machine.host_id(), here.home))
 

@@ -69,7 +69,9 @@ def choose(
     room: int | None = None,
 ) -> list[Head]:
     """The runs to hand out, in order: those that fit the free slots, then `ahead` more that will fit later; at most
-    `room` of them."""
+    `room` of them.
+
+    Not those that wait for a GPU: who holds one keeps it for long, and at its node nobody would overtake them."""
     lanes = _lanes(heads)
     chosen: list[Head] = []
     kept: _Kept | None = None
@@ -80,7 +82,7 @@ def choose(
         short = free.shortages(head.resources)
         if not short and (kept is None or kept.lets_pass(head.resources, free)):
             free = free.minus(head.resources)
-        elif ahead > 0 and kept is None:
+        elif ahead > 0 and kept is None and "gpus" not in short:
             ahead -= 1
         else:
             if short and kept is None and now - head.queued_at > PATIENCE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.model.resources import Capacity, Resources
+from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.yard.placement import Head, Usage, choose
 
 TOTAL = Capacity(cpus=8, memory=64)
@@ -58,3 +58,14 @@ def test_ahead_adds_at_most_that_many(heads: list[Head], ahead: int) -> None:
     chosen = choose(heads, Usage(now={}), none, TOTAL, ahead=ahead, now=100.0)
     fitting = [head for head in heads if not TOTAL.shortages(head.resources)]
     assert len(chosen) == min(ahead, len(fitting))
+
+
+@given(HEADS, st.integers(0, 5))
+def test_who_waits_for_a_gpu_is_in_nobodys_way(heads: list[Head], ahead: int) -> None:
+    """Others are handed out as if it were not there, however many are taken beyond the free slots."""
+    machine = Capacity(cpus=8, memory=64, gpus=(Gpu(uuid="GPU-one"),))
+    waiting = Head(
+        id=-1, lane="a/x", priority=9, resources=Resources(cpus=1, memory=None, gpus=1), queued_at=99.0, attempt=0
+    )
+    without = choose(heads, Usage(now={}), TOTAL, machine, ahead=ahead, now=100.0)
+    assert choose([waiting, *heads], Usage(now={}), TOTAL, machine, ahead=ahead, now=100.0) == without
