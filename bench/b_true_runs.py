@@ -10,7 +10,7 @@ from bench.harness import Result
 
 
 def measure(place: Path) -> Iterator[Result]:
-    rate = short_runs.rates(place, ["/bin/true"], repetitions=3)
+    rate = short_runs.rates("b", place, ["/bin/true"], repetitions=3)
     for against in ("xargs", "parallel"):
         if against not in rate:
             continue

@@ -1,8 +1,10 @@
 """(p) Metrics of 20 runs at once: from the word to go until the yard has all of them summed up, against 20 processes
-that write the same points into TensorBoard's event files with tensorboardX, which nobody reads."""
+that write the same points into TensorBoard's event files with tensorboardX, which nobody reads. And what reporting one
+point costs the job itself, against a line of JSON that it writes to a file, both within one run."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -13,7 +15,8 @@ from bench import harness
 from bench.harness import Result
 from runyard import Client
 
-RUNS, STEPS, REPETITIONS = 20, 5000, 3
+RUNS, STEPS, REPETITIONS, CALLS = 20, 5000, 3, 20_000
+RATE = 10_000  # points a second
 PATIENCE_S = 600
 WAIT = """
 import pathlib, sys, time
@@ -38,6 +41,22 @@ for step in range(int(sys.argv[3])):
     writer.add_scalar("val/acc", step / 1e6, step)
 writer.close()
 """
+CALLER = """
+import json, statistics, sys, time
+from runyard import job
+def taken(work):
+    begin = time.perf_counter()
+    for step in range(int(sys.argv[2])):
+        work(step)
+    return (time.perf_counter() - begin) / int(sys.argv[2])
+def ours(step):
+    job.log(step=step, loss=1 / (step + 1))
+def plain(step):
+    file.write(json.dumps({"t": time.time(), "step": step, "m": {"loss": 1 / (step + 1)}}) + "\\n")
+with open(sys.argv[1], "w", buffering=1) as file:  # a write for each line, as job.log has it
+    pairs = [(taken(ours), taken(plain)) for _ in range(int(sys.argv[3]))]
+print(json.dumps([statistics.median(side) for side in zip(*pairs)]))
+"""
 
 
 def measure(place: Path) -> Iterator[Result]:
@@ -46,6 +65,7 @@ def measure(place: Path) -> Iterator[Result]:
         seconds = harness.interleaved(
             REPETITIONS, {"ours": lambda: _runs(client, place), "theirs": lambda: _processes(place)}
         )
+        call, line = _call(client, place)
     points = 2 * RUNS * STEPS
     yield Result(
         letter="p",
@@ -57,6 +77,22 @@ def measure(place: Path) -> Iterator[Result]:
         target="not slower",
         met=seconds["ours"] <= seconds["theirs"],
     )
+    yield Result(
+        letter="p",
+        what=f"one point by `job.log`, per call: {call * RATE:.1%} of a job's time at {RATE:,} points/s",
+        value=1e6 * call,
+        against="a line of JSON into a file",
+        alternative=1e6 * line,
+        unit="µs",
+    )
+
+
+def _call(client: Client, place: Path) -> tuple[float, float]:
+    """Seconds of a call of ours, and of a plain line."""
+    command = [sys.executable, "-c", CALLER, str(place / "plain.jsonl"), str(CALLS), str(REPETITIONS)]
+    run = client.submit(command=command, cwd="/").wait(PATIENCE_S)
+    ours, plain = json.loads(run.logs())
+    return ours, plain
 
 
 def _runs(client: Client, place: Path) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import time
 from pathlib import Path
 
@@ -14,8 +13,8 @@ COUNT = 1000
 SLOTS = 2
 
 
-def rates(place: Path, command: list[str], repetitions: int) -> dict[str, float]:
-    """Commands per second of each; GNU parallel only where it is installed."""
+def rates(letter: str, place: Path, command: list[str], repetitions: int) -> dict[str, float]:
+    """Commands per second of each; where GNU parallel is not installed, that is told."""
     words = shlex.join(command)
     with harness.yard(place, cpus=SLOTS) as yard:
         candidates = {
@@ -23,7 +22,7 @@ def rates(place: Path, command: list[str], repetitions: int) -> dict[str, float]
             "xargs": lambda: COUNT / harness.seconds(f"seq {COUNT} | xargs -P{SLOTS} -n1 {words}"),
             "parallel": lambda: COUNT / harness.seconds(f"seq {COUNT} | parallel --will-cite -j{SLOTS} {words}"),
         }
-        if shutil.which("parallel") is None:
+        if harness.lacks(f"{letter}, against GNU parallel", "GNU parallel"):
             del candidates["parallel"]
         return harness.interleaved(repetitions, candidates)
 

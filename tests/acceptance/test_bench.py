@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,6 +14,7 @@ from bench import (
 )
 from bench import (
     a_interpreter_runs,
+    b_true_runs,
     c_submit,
     d_log_latency,
     e_listing,
@@ -28,8 +31,10 @@ from bench import (
     o_grid,
     p_metrics,
     q_ask_tell,
+    r_ray_tune,
     short_runs,
 )
+from tests.labs import table
 
 
 @pytest.fixture(autouse=True)
@@ -55,18 +60,49 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(m_fetch, name, number)
     monkeypatch.setattr(n_node_start, "STARTS", 2)
     monkeypatch.setattr(o_grid, "SIDE", 5)
-    for name, number in {"RUNS": 3, "STEPS": 100, "REPETITIONS": 1}.items():
+    for name, number in {"RUNS": 3, "STEPS": 100, "REPETITIONS": 1, "CALLS": 100}.items():
         monkeypatch.setattr(p_metrics, name, number)
     monkeypatch.setattr(q_ask_tell, "TRIALS", 15)
+    monkeypatch.setattr(r_ray_tune, "TRIALS", 4)
 
 
 @pytest.mark.component("GNU parallel")
 @pytest.mark.parametrize(
     "module",
-    [a_interpreter_runs, c_submit, d_log_latency, e_listing, f_memory, g_start_up, o_grid, p_metrics, q_ask_tell],
-)
+    [
+        a_interpreter_runs, b_true_runs, c_submit, d_log_latency, e_listing, f_memory, o_grid, p_metrics, q_ask_tell,
+    ],
+)  # fmt: skip
 def test_it_measures(module: object, tmp_path: Path) -> None:
     check(list(module.measure(tmp_path)))  # type: ignore[attr-defined]
+
+
+def test_our_side_of_the_comparison_with_ray_tune(tmp_path: Path) -> None:
+    """Ray itself takes more than a minute and a gigabyte to come up beside other tests."""
+    with harness.yard(tmp_path, cpus=r_ray_tune.SLOTS) as yard:
+        taken = r_ray_tune.by_runyard(yard)
+    assert min(taken.seconds, taken.megabytes) > 0
+
+
+@pytest.mark.parametrize("module", [a_interpreter_runs, b_true_runs])
+def test_a_missing_alternative_is_told(module: ModuleType, tmp_path: Path, monkeypatch, capsys) -> None:
+    for name in ("seq", "xargs"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    table.look_up.cache_clear()
+    try:
+        results = list(module.measure(tmp_path))
+    finally:
+        table.look_up.cache_clear()
+    check(results)
+    assert [result.against.split()[0] for result in results] == ["xargs"]
+    assert f"({results[0].letter}, against GNU parallel) left out: " in capsys.readouterr().err
+
+
+def test_start_up_is_measured(tmp_path: Path) -> None:
+    results = list(g_start_up.measure(tmp_path))
+    check(results)
+    assert any("`runyard check`" in result.what for result in results)
 
 
 @pytest.mark.component("slurm")

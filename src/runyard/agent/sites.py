@@ -23,18 +23,10 @@ from runyard.hosts.ssh import SshHost
 from runyard.model import disk_reserve
 from runyard.model.nodes import Limits
 from runyard.model.resources import Capacity
-from runyard.model.site import SSH, SiteSpec
+from runyard.model.site import LOCAL, PLACE_OPTIONS, SSH, SiteSpec
 from runyard.settings import Settings
 
-_OF_THE_HOST = (
-    "cache_limit",
-    "conda_root",
-    "disk_reserve",
-    "keep",
-    "scratch",
-    "ssh_config",
-)
-MACHINE = "local"  # the kind whose slots are those of the machine that the agent runs on
+_OF_THE_HOST = frozenset({*PLACE_OPTIONS, "ssh_config"})
 
 
 class Server(Protocol):
@@ -112,7 +104,7 @@ def _limits(loaded: Settings) -> Limits:
 def _room(described: SiteSpec, loaded: Settings, node: str = "") -> Room:
     """What the site says comes before the settings of whoever serves it."""
     said = described.node_option(node, "disk_reserve") or loaded.disk_reserve
-    mine = loaded.scratch if described.kind == MACHINE else ""
+    mine = loaded.scratch if described.kind == LOCAL else ""
     return Room(scratch=described.node_option(node, "scratch") or mine, reserve=disk_reserve.parse(said))
 
 
@@ -140,7 +132,7 @@ def _host(name: str, described: SiteSpec, loaded: Settings) -> Host | None:
 
 
 def _options(described: SiteSpec, loaded: Settings) -> dict[str, Any]:
-    if described.kind == MACHINE:  # where no daemon may be, nothing else stays behind either
+    if described.kind == LOCAL:  # where no daemon may be, nothing else stays behind either
         zygote = "yes" if home.has_daemon(loaded) else "no"
         return {"python": described.python or loaded.python, "zygote": zygote}
     options = {key: value for key, value in described.options.items() if key not in _OF_THE_HOST}
@@ -148,6 +140,6 @@ def _options(described: SiteSpec, loaded: Settings) -> dict[str, Any]:
 
 
 def _total(described: SiteSpec, loaded: Settings) -> Capacity:
-    if described.kind == MACHINE:
+    if described.kind == LOCAL:
         return capacity.of_this_machine(loaded.cpus, loaded.memory, loaded.gpus)
     return Capacity(elastic=True)

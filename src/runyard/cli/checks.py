@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from runyard import errors, home, settings
+from runyard import errors, home, kinds, settings
 from runyard.cli import broker_checks, detached, gpu_checks
 from runyard.cli.verdicts import FAIL, OK, WARN, Finding, Said, failed, finding
 from runyard.client import Client
@@ -172,7 +172,7 @@ def _backends(loaded: Settings) -> Said:
     if broken:
         name, why = next(iter(broken.items()))
         return FAIL, why, f"reinstall or remove the plug-in {name}"
-    return OK, ", ".join(registry.names())
+    return OK, ", ".join(kinds.names())
 
 
 def _port(loaded: Settings, url: str | None) -> Said:

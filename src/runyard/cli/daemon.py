@@ -17,6 +17,7 @@ from runyard.server import address
 from runyard.server.serve import serve
 from runyard.settings import Settings
 from runyard.yard import Yard
+from runyard.yard.clearing import LATE_S, Clearing
 from runyard.yard.progress import Progress
 
 SWITCH_S = 0.0005  # how long one thread may keep the others waiting: a free slot waits for the agent's
@@ -44,7 +45,8 @@ def _run(
     output.log_to_stderr(settings.log_level)
     sys.setswitchinterval(SWITCH_S)
     with opened(settings) as yard, _others(yard, passing) as others:
-        serve(yard, [Agents(yard), Progress(yard), *others], stop=stop, on_listening=on_listening)
+        own = [Agents(yard), Progress(yard), Clearing(yard, LATE_S if passing else 0.0)]
+        serve(yard, [*own, *others], stop=stop, on_listening=on_listening)
 
 
 @contextlib.contextmanager

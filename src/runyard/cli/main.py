@@ -21,7 +21,7 @@ RUNS = {
     "wait": "Wait for runs to end; exits as they did.",
     "cancel": "Stop runs, and wait until nothing of them is left.",
     "retry": "Queue ended runs again.",
-    "rerun": "Start runs again as new ones, exactly as they were.",
+    "rerun": "Start runs again as new ones, as they were.",
     "diff": "Show what differs between two runs.",
     "best": "Show the best of some runs, or of a sweep, and where its outputs are.",
     "fetch": "Bring a run's outputs here, or its checkpoints.",

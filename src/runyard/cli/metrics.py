@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 CSV, PARQUET = "csv", "parquet"
+MOST_OFFERED = 10  # names
+LONGEST_NAME = 60  # characters, in a list of names
 
 
 @click.command("metrics")
@@ -38,11 +40,17 @@ def command(runs: tuple[str, ...], names: tuple[str, ...], form: str | None, tar
     if form is not None:
         _export(found, names, form, target, as_json)
         return
-    documents = [_document(run, names) for run in found]
-    rows = [{"run": document["id"], **metric} for document in documents for metric in document["metrics"]]
-    output.writer(as_json).write(
-        documents[0] if len(documents) == 1 else documents, lambda console: _draw(console, rows, found)
-    )
+    known = {run: {metric["name"]: metric for metric in run.reported()} for run in found}
+    documents = [_document(run, kept, names) for run, kept in known.items()]
+
+    def draw(console: Any) -> None:
+        rows = [{"run": document["id"], **metric} for document in documents for metric in document["metrics"]]
+        if rows:
+            console.print(_table(rows, several=len(found) > 1))
+        else:
+            output.remark(_nothing(names, sorted({name for kept in known.values() for name in kept})))
+
+    output.writer(as_json).write(documents[0] if len(documents) == 1 else documents, draw)
 
 
 def wanted(known: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -51,19 +59,26 @@ def wanted(known: Iterable[str], names: Sequence[str]) -> list[str]:
     return [name for name in known if not names or name in meant or any(fnmatch.fnmatchcase(name, n) for n in names)]
 
 
-def _document(run: Run, names: Sequence[str]) -> dict[str, Any]:
-    kept = {metric["name"]: metric for metric in run.reported()}
+def offer(known: Sequence[str]) -> str:
+    """What there is to choose from: `reported: acc, loss`."""
+    return f"reported: {', '.join(map(short, known[:MOST_OFFERED]))}{', …' if len(known) > MOST_OFFERED else ''}"
+
+
+def short(name: str) -> str:
+    return words.one_line(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…")
+
+
+def _document(run: Run, kept: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {"id": run.id, "metrics": [kept[name] for name in wanted(kept, names)], "summary": run.summary()}
 
 
 # --- for people -------------------------------------------------------------------------------------------------------
 
 
-def _draw(console: Any, rows: list[dict[str, Any]], runs: Sequence[Run]) -> None:
-    if rows:
-        console.print(_table(rows, several=len(runs) > 1))
-    else:
-        output.remark("nothing was reported: see `runyard show`, or write lines with `runyard.job.log`")
+def _nothing(names: Sequence[str], known: Sequence[str]) -> str:
+    if known:
+        return f"no metric is named {' or '.join(map(short, names))}; {offer(known)}"
+    return "nothing was reported: see `runyard show`, or write lines with `runyard.job.log`"
 
 
 def _table(rows: list[dict[str, Any]], *, several: bool) -> Table:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from runyard.cli import native, words
 from runyard.client import Client
 from runyard.model import units
@@ -24,7 +22,8 @@ def draw(console: Any, plan: dict[str, Any], title: str = "would run") -> None:
     console.print(Text(title, style="bold"))
     console.print(tables.pairs(_facts(plan)))
     if plan["native"]:
-        click.echo("\n".join(["", *plan["native"]["commands"], "", plan["native"]["script"]]))
+        told = "\n".join(["", *plan["native"]["commands"], "", plan["native"]["script"].rstrip()])
+        console.print(Text(told), soft_wrap=True)
 
 
 def _facts(plan: dict[str, Any]) -> list[tuple[str, str]]:

@@ -19,7 +19,6 @@ from runyard.client import Client, Run
 MOST_CURVES = 50
 MOST_POINTS = 2000  # of a curve: more than a picture has pixels
 HEIGHT = 18
-LONGEST_NAME = 60  # characters, in a list of names
 
 
 @click.command("plot")
@@ -105,20 +104,16 @@ def _chart(runs: Sequence[Run], names: Sequence[str], weight: float, is_log: boo
 def _wanted(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[Run, str]]:
     known = {run: [metric["name"] for metric in run.reported()] for run in runs}
     every = sorted({name for several in known.values() for name in several})
-    offer = f"reported: {', '.join(map(_short, every[:10]))}" if every else "see `runyard metrics`"
+    offer = metrics.offer(every) if every else "see `runyard metrics`"
     if not names and len(every) > 1:
         raise errors.InvalidInput("these runs have reported several metrics", f"name some with --metric; {offer}")
     found = [(run, name) for run, several in known.items() for name in metrics.wanted(several, names)]
     if not found:
-        missing = " or ".join(map(_short, names)) or "anything"
+        missing = " or ".join(map(metrics.short, names)) or "anything"
         raise errors.NotFound(f"none of these runs has reported {missing}", offer)
     if len(found) > MOST_CURVES:
         raise errors.InvalidInput(f"{len(found)} curves are too many for a picture", "name fewer runs or metrics")
     return found
-
-
-def _short(name: str) -> str:
-    return words.one_line(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…")
 
 
 def _label(line: Line, several_names: bool, several_runs: bool) -> str:

@@ -26,8 +26,8 @@ _KINDS = {"p": ("qw", "hqw", "Eqw"), "r": ("r", "dr"), "a": ("qw", "hqw", "Eqw",
 def command(given: Given) -> None:
     """Show runs that have not ended, as Grid Engine's qstat does.
 
-    A job that could not be started is shown with the state Eqw, until qdel removes it from the list; qstat -j tells the
-    reason.
+    A job of qsub that could not be started is shown with the state Eqw for a week, or until qdel removes it from the
+    list; qstat -j tells the reason.
     """
     client = Client(start=False)
     known = Jobs(client)

@@ -10,20 +10,18 @@ from typing import Any
 import click
 
 from runyard.cli import output, pairs, plans, spec_file, words
+from runyard.cli.groups import BareGroup
 from runyard.client import Client, belongings
 from runyard.client.client import quoted
 
 
-@click.group("recipe", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
+@click.group("recipe", cls=BareGroup, bare="list")
+def command() -> None:
     """Name what other programs may start.
 
     A recipe is a run described once, with a schema of its parameters; programs start it by name and never send a
     command. Without a command it lists them.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(list_recipes, quiet=False, as_json=False)
 
 
 @command.command("add")

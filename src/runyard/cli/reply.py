@@ -9,19 +9,17 @@ import click
 
 from runyard import errors
 from runyard.cli import output, words
+from runyard.cli.groups import BareGroup
 from runyard.client import Client
 
 
-@click.group("reply", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
+@click.group("reply", cls=BareGroup, bare="list")
+def command() -> None:
     """List and resend replies to other programs.
 
     Programs that ask through the broker get a reply when their runs are over. A reply that does not get through is
     tried again, and can be sent again for seven days. Without a command it lists them.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(list_replies, queue=None, unanswered=False, limit=50, quiet=False, as_json=False)
 
 
 @command.command("list")

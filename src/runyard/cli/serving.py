@@ -12,7 +12,7 @@ from runyard.agent import sites
 from runyard.agent.errands import Errands
 from runyard.cli import node_relay
 from runyard.loop import Loop
-from runyard.model.site import YARD, SiteSpec
+from runyard.model.site import LOCAL, YARD, SiteSpec
 from runyard.server.embedded import DirectLink
 from runyard.yard import Yard
 from runyard.yard.places import SITES_CHANGED
@@ -34,7 +34,7 @@ def described(yard: Yard) -> dict[str, SiteSpec]:
 def is_of_each(spec: SiteSpec) -> bool:
     """Whether each of several servers serves it with its own machine, which nobody else can do. All other sites, and
     whatever lies in a directory that servers may share, one of them serves at a time."""
-    return spec.kind == sites.MACHINE and not spec.dir and not spec.ssh
+    return spec.kind == LOCAL and not spec.dir and not spec.ssh
 
 
 def may_serve(yard: Yard, name: str, spec: SiteSpec) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from runyard.cli import output, site_changes, site_page, site_test
+from runyard.cli.groups import BareGroup
 from runyard.client import Client
 from runyard.client.client import quoted
 from runyard.model import units
@@ -15,15 +16,12 @@ from runyard.model import units
 Site = Mapping[str, Any]
 
 
-@click.group("site", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
+@click.group("site", cls=BareGroup, bare="list")
+def command() -> None:
     """Add, list, show, change, drain and remove sites.
 
     A site is a place where runs execute; `local` is this machine. Without a command it lists them.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(list_sites, quiet=False, as_json=False)
 
 
 for part in (site_changes.add, site_changes.edit, site_changes.remove, site_test.test):

@@ -45,7 +45,7 @@ class Telling:
             output.remark(f"run {run.id}: following its log; Ctrl-C leaves it running")
         code = endings.follow(run, to_stderr=self.as_json)
         if self.as_json and run.final:
-            self._writer.write(run.data, lambda console: None)
+            self._writer.write(_document([run], several=False), lambda console: None)
         return code
 
     def _wait(self, runs: list[Run], several: bool) -> int:
@@ -61,7 +61,8 @@ class Telling:
 
 
 def _document(runs: list[Run], several: bool) -> Any:
-    return [run.data for run in runs] if several else runs[0].data
+    shown = [run.data if run.notes is None else {**run.data, "notes": run.notes} for run in runs]
+    return shown if several else shown[0]
 
 
 def _name(runs: list[Run]) -> str:

@@ -39,10 +39,11 @@ LEAVE_S = 30.0  # after which it ends, whatever it does
 SOON_S = 0.1  # what is due so soon belongs to the same pass
 AGAIN_S = 0.5  # between two tries, more or less
 
-OPEN_RUNS = (
+OPEN_RUNS = (  # and what is left of checkpoints that went, long after that
     "SELECT 1 FROM runs WHERE state IN ('queued', 'starting', 'running') "
     "UNION ALL SELECT 1 FROM metric_positions WHERE is_open = 1 "
-    "UNION ALL SELECT 1 FROM sweeps WHERE hungry = 1"
+    "UNION ALL SELECT 1 FROM sweeps WHERE hungry = 1 "
+    "UNION ALL SELECT 1 FROM condemned WHERE state <> 'gone' AND since < strftime('%s', 'now') - 7200"
 )
 Done = dict[str, Any]
 NOTHING: Done = {"did": "nothing", "message": ""}
@@ -146,6 +147,7 @@ def _work(loaded: Settings, tick: Tick) -> Done:
                 _serve(tick, name, served[name], loaded, functools.partial(serving.build, yard, name))
             yard.tick()
             _follow_progress(yard, tick)
+            _clear(yard, tick)
         return {"did": "a tick", "message": "", "runs": yard.counts()}
 
 
@@ -156,6 +158,15 @@ def _follow_progress(yard: Yard, tick: Tick) -> None:
     if yard.fleet.may(progress.name):
         while progress.tick() and time.monotonic() < tick.deadline:
             pass
+
+
+def _clear(yard: Yard, tick: Tick) -> None:
+    """From a compute node it is not done: there, somebody waits for the end."""
+    from runyard.yard.clearing import LATE_S, Clearing
+
+    clearing = Clearing(yard, LATE_S)
+    if tick.ended is None and yard.fleet.may(clearing.name):
+        clearing.tick()
 
 
 def _has_visitors(loaded: Settings, tick: Tick) -> bool:

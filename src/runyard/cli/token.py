@@ -8,20 +8,18 @@ import click
 
 from runyard import errors
 from runyard.cli import output, words
+from runyard.cli.groups import BareGroup
 from runyard.client import Client
 from runyard.model.nodes import Limits
 from runyard.model.roles import Role
 
 
-@click.group("token", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
+@click.group("token", cls=BareGroup, bare="show")
+def command() -> None:
     """Show, create, list and revoke tokens.
 
     A token is what a client shows to the yard. Without a command it shows yours.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(show, as_json=False)
 
 
 @command.command("show")

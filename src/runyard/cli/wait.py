@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
+from runyard import errors
 from runyard.cli import endings, output, selection
 from runyard.client import Client
 from runyard.model import units
@@ -20,13 +22,16 @@ from runyard.model import units
 def command(runs: tuple[str, ...], timeout: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Wait for runs to end; exits as they did.
 
-    RUN is a number, a range such as 3-9, or last (which is meant when none is named). The exit code is that of the
-    first run that did not succeed: its command's own, or 200 cancelled, 201 timeout, 202 out of memory, 203 lost,
-    204 another failure, 205 the yard does not answer.
+    RUN is a number, a range such as 3-9, or last (which is meant when none is named). With --tag, --project, … it means
+    the runs that match, also those that have ended. The exit code is that of the first run that did not succeed: its
+    command's own, or 200 cancelled, 201 timeout, 202 out of memory, 203 lost, 204 another failure, 205 the yard does
+    not answer.
     """
     client = Client(start=False)
     named = runs or (() if any(given.values()) else ("last",))
-    found = selection.select(client, named, given, states=selection.ACTIVE)
+    found = selection.select(client, named, given)
+    if not found:
+        _tell_of_none(given["state"])
     seconds = None if timeout is None else float(units.parse_duration(timeout, "--timeout"))
     in_time = endings.wait_all(found, seconds)
     output.writer(as_json, quiet).write(
@@ -35,3 +40,11 @@ def command(runs: tuple[str, ...], timeout: str | None, quiet: bool, as_json: bo
         [run.id for run in found],
     )
     return endings.first_code(run for run in found if run.final) if in_time else endings.NOT_YET
+
+
+def _tell_of_none(states: Iterable[str]) -> None:
+    """Active runs may all have ended a moment ago, and then there is nothing to wait for; any other choice that nobody
+    matches is a mistake, which must not pass for a success."""
+    if not states or not {*states} <= {*selection.ACTIVE, "active"}:
+        raise errors.NotFound("no run matches", "runyard ls")
+    output.remark("no runs to wait for")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import posixpath
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runyard.model import command as commands
@@ -165,8 +166,23 @@ def python(spec: Mapping[str, Any]) -> str:
     record = told.get("record") if isinstance(told, Mapping) else None
     if not record:
         return ""
+    notes = record["notes"]
+    if not record["python"]:
+        return one_line("; ".join(notes))
     known = f"{record['python']} in {record['prefix']}, {count(record['packages'], 'package')}"
-    return one_line("; ".join([*([known] if record["python"] else []), *record["notes"]]))
+    if len(notes) > 1:
+        return one_line(f"{known}, {len(notes)} of them only here: {_some([note.split()[0] for note in notes])}")
+    return one_line("; ".join([known, *map(_with_short_path, notes)]))
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _with_short_path(note: str, most: int = 60) -> str:
+    """The directories of a wheel may be longer than all the rest."""
+    said, _, path = note.rpartition(" ")
+    return f"{said} …/{posixpath.basename(path)}" if len(path) > most and "/" in path else note
 
 
 def python_env(spec: Mapping[str, Any]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from runyard import errors
+from runyard import errors, kinds
 from runyard.model import spec
-from runyard.model.site import AGENT, SiteSpec
+from runyard.model.site import AGENT, YARD, SiteSpec
 from runyard.model.states import RunState
 from runyard.store import attempts, places, runs, sweeps
 from runyard.store.rows import AnyRow
@@ -27,6 +27,7 @@ def get(connection: Connection, name: str) -> AnyRow:
 
 def add(connection: Connection, now: float, name: str, described: SiteSpec) -> None:
     spec.name_text(name, "name")
+    _check_kind(described)
     if places.site(connection, name) is not None:
         raise errors.Conflict(f"there is a site {name!r} already", f"change it with `runyard site edit {name}`")
     places.insert_site(
@@ -57,11 +58,18 @@ def ensure_for_agents(connection: Connection, now: float, name: str) -> None:
 def edit(connection: Connection, name: str, changes: Mapping[str, Any]) -> None:
     row = get(connection, name)
     changed = description(row).edited(changes)
+    _check_kind(changed)
     if changed.kind != row.kind and attempts.alive_of_site(connection, name):
         raise errors.Conflict(f"site {name!r} has runs, so its kind cannot change now", f"`runyard ls --site {name}`")
     for node in description(row).nodes().keys() - changed.nodes().keys():
         _remove_node(connection, name, node)
     places.change_site(connection, name, kind=changed.kind, config=json.dumps(changed.to_json()))
+
+
+def _check_kind(described: SiteSpec) -> None:
+    """Agents elsewhere may have plug-ins that are not installed here."""
+    if described.served_by == YARD:
+        kinds.check(described.kind)
 
 
 def _remove_node(connection: Connection, site: str, node: str) -> None:

@@ -146,6 +146,11 @@ def test_what_is_refused(run: int, refused: Callable[..., str], tmp_path: Path) 
     assert "cannot be written" in refused("plot", number, "--metric", "loss", "-o", f"{tmp_path}/no/x.png", code=2)
 
 
+def test_a_name_that_nobody_reported(run: int, cli: Callable[..., Any]) -> None:
+    said = cli("metrics", str(run), "--name", "nope", "--name", "no/*").stderr
+    assert said == "no metric is named nope or no/*; reported: a,b, acc, loss\n"
+
+
 def test_a_run_that_reports_nothing(shared: Yard, cli: Callable[..., Any], document: Callable[..., Any]) -> None:
     made = shared.client().submit(["true"]).wait()
     assert "nothing was reported" in cli("metrics", str(made.id)).stderr

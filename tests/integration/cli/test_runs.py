@@ -44,6 +44,21 @@ def test_wait_gives_up(submit, cli) -> None:
     cli("wait", str(number), code=200)
 
 
+def test_wait_by_filter_tells_also_of_what_has_ended(submit, cli) -> None:
+    number = submit("--tag", "ended-before", "--", "sh", "-c", "exit 6")
+    cli("wait", str(number), code=6)
+    assert f"run {number} failed" in cli("wait", "--tag", "ended-before", code=6).stdout
+
+
+@pytest.mark.parametrize("words", [("--tag", "no such tag"), ("--project", "none", "--state", "failed")])
+def test_wait_for_nothing_is_an_error(refused, words: tuple[str, ...]) -> None:
+    assert "no run matches" in refused("wait", *words, code=1)
+
+
+def test_when_none_of_the_active_ones_is_left_there_is_nothing_to_wait_for(cli) -> None:
+    assert "no runs to wait for" in cli("wait", "--tag", "no such tag", "--state", "active").stderr
+
+
 def test_cancel_says_what_it_waits_for_and_leaves_nothing(submit, cli, shared) -> None:
     number = submit("--grace", "1s", "--", "sh", "-c", "trap '' TERM; setsid sleep 4711 & sleep 4712")
     wait_for_state(cli, number, "running")

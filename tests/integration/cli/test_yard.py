@@ -134,14 +134,15 @@ def test_down_ends_no_other_process(fresh: Yard) -> None:
 
 def test_a_followed_log_survives_kill_9(fresh: Yard) -> None:
     fresh.cli("submit", "-q", "--", "sh", "-c", "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done")
-    following = subprocess.Popen(fresh.command("logs", "1", "-f"), env=fresh.env, stdout=subprocess.PIPE, text=True)
+    # Without a buffer: what it holds after the first line would be lost to `communicate`.
+    following = subprocess.Popen(fresh.command("logs", "1", "-f"), env=fresh.env, stdout=subprocess.PIPE, bufsize=0)
     assert following.stdout is not None
-    assert following.stdout.readline() == "1\n"
+    assert following.stdout.readline() == b"1\n"
     address = locate.read_address(fresh.home)
     assert address is not None
     os.kill(address.pid, signal.SIGKILL)
     fresh.cli("up", "-d")
-    rest = following.communicate(timeout=150)[0].split()
+    rest = following.communicate(timeout=150)[0].decode().split()
     assert (following.returncode, rest) == (0, ["2", "3", "4", "5", "6"]), fresh.cli("show", "1").stdout
 
 
@@ -293,6 +294,17 @@ def test_sites(fresh: Yard) -> None:
     fresh.cli("site", "resume", "local")
     assert fresh.cli("wait", "2").returncode == 0
     assert fresh.cli("site", "show", "mars").returncode == 1
+    assert [site["name"] for site in json.loads(fresh.cli("site", "--json").stdout)] == ["local"]
+
+
+def test_a_site_that_cannot_work_is_refused_at_once(fresh: Yard) -> None:
+    fresh.cli("up", "-d")
+    unknown = fresh.cli("site", "add", "cedar", "--kind", "slrum")
+    told = "error: there is no kind of site 'slrum'\nfix: did you mean 'slurm'?\n"
+    assert (unknown.returncode, unknown.stderr) == (2, told)
+    useless = fresh.cli("site", "edit", "local", "--option", "foo=bar")
+    assert useless.returncode == 2
+    assert "options.foo: there is no such option" in useless.stderr
 
 
 def test_an_agent_serves_a_site_over_http(fresh: Yard, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
         ({"ssh": ["two words"]}, "is not a login"),
         ({"env": {"1BAD": "x"}}, "is not a variable name"),
         ({"kind": "../x"}, "is not a good name"),
+        ({"kind": "slrum"}, "there is no kind of site 'slrum'"),
         ({"served_by": "nobody"}, "is not known"),
         ({"opions": {}}, "unknown field 'opions'"),
     ],
@@ -68,6 +69,14 @@ def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object],
     with pytest.raises(errors.InvalidInput, match=sentence):
         driver.yard.places.edit(driver.admin, "cedar", change).result()
     assert driver.yard.places.site("cedar")["config"] == before["config"]
+
+
+def test_agents_elsewhere_may_know_other_kinds(driver: Driver) -> None:
+    with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
+        driver.yard.places.add(driver.admin, "birch", SiteSpec(kind="theirs")).result()
+    driver.yard.places.add(driver.admin, "birch", SiteSpec(kind="theirs", served_by="agent")).result()
+    with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
+        driver.yard.places.edit(driver.admin, "birch", {"served_by": "yard"}).result()
 
 
 def test_a_yard_without_sites_says_so(driver: Driver) -> None:

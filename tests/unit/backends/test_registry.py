@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard import errors
+from runyard import errors, kinds
 from runyard.backends import registry
 from runyard.backends.local import LocalBackend
 
@@ -36,11 +36,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         "local": "ry_test_plugin:Mine",
     }
     lines = "".join(f"{name} = {place}\n" for name, place in points.items())
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{lines}")
+    (info / "entry_points.txt").write_text(f"[{kinds.GROUP}]\n{lines}")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    registry._plug_ins.cache_clear()
+    kinds.plug_ins.cache_clear()
     yield
-    registry._plug_ins.cache_clear()
+    kinds.plug_ins.cache_clear()
     sys.modules.pop("ry_test_plugin", None)
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 @pytest.mark.usefixtures("installed")
 def test_a_plug_in_is_loaded_by_its_name() -> None:
     assert registry.load("mine").__name__ == "Mine"
-    assert {"local", "mine"} <= set(registry.names())
+    assert {"local", "mine"} <= set(kinds.names())
 
 
 @pytest.mark.usefixtures("installed")
@@ -71,6 +71,15 @@ def test_a_broken_plug_in_is_told_and_disturbs_nobody() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_plug_in_cannot_take_a_built_in_name(caplog: pytest.LogCaptureFixture) -> None:
-    assert "local" in registry.names()
+    assert "local" in kinds.names()
     assert registry.load("local") is LocalBackend
     assert "built-in" in caplog.text
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_kind_is_known_by_its_name_alone() -> None:
+    kinds.check("slurm")
+    kinds.check("mine")
+    with pytest.raises(errors.InvalidInput, match="there is no kind of site 'slrum'") as caught:
+        kinds.check("slrum")
+    assert "'slurm'" in caught.value.fix

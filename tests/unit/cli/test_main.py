@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -53,6 +54,28 @@ def leaves(command: click.Command, path: str = "runyard") -> list[tuple[str, cli
 def test_every_command_speaks_json_and_explains_its_options(path: str, command: click.Command) -> None:
     assert any("--json" in option.opts for option in command.params)
     assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+def groups_that_work_bare(command: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    context = click.Context(command)
+    below = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    found = [(name, group) for name, group in below.items() if isinstance(group, click.Group)]
+    here = [(*path, name) for name, group in found if not group.no_args_is_help]
+    return here + [words for name, group in found for words in groups_that_work_bare(group, (*path, name))]
+
+
+def test_there_are_groups_that_work_bare() -> None:
+    assert {"token", "site", "recipe", "reply", "sweep"} == {words[-1] for words in groups_that_work_bare(cli)}
+
+
+@pytest.mark.parametrize("words", groups_that_work_bare(cli), ids=" ".join)
+def test_a_group_that_works_bare_speaks_json_too(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Without a yard it has nothing to say, but not because it was asked in a wrong way."""
+    environ = {**os.environ, "RUNYARD_HOME": str(tmp_path)}
+    bare, asked = runyard(*words, env=environ), runyard(*words, "--json", env=environ)
+    assert bare.returncode in (1, 205), bare.stderr
+    assert (asked.returncode, asked.stderr) == (bare.returncode, bare.stderr)
+    assert "--json" in runyard(*words, "--help").stdout
 
 
 def test_an_unknown_command_offers_the_nearest() -> None:

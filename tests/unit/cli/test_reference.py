@@ -25,3 +25,10 @@ def test_every_exit_code_is_on_its_page() -> None:
     waiting = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
     of_errors = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type)}
     assert listed == waiting | of_errors | {0, endings.NOT_YET, failures.INTERRUPTED, failures.CLOSED_PIPE}
+
+
+def test_every_code_that_a_command_can_exit_with_is_passed_on_as_the_page_says() -> None:
+    page = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
+    first, last = map(int, re.findall(r"^\| (\d+)–(\d+) \| the command's own", page, re.MULTILINE)[0])
+    passed = [code for code in range(1, 256) if exits.wait_code("failed", "error", code) == code]
+    assert passed == list(range(first, last + 1))

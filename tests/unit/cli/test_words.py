@@ -114,3 +114,21 @@ def test_which_data_it_reads() -> None:
     assert words.data({"data": data}).startswith("corpora, mnist at /scratch/")
     assert "\n" not in words.data({"data": data})
     assert words.data({}) == ""
+
+
+def _recorded(*notes: str) -> dict[str, object]:
+    record = {"python": "3.11.7", "prefix": "/home/ada/.venv", "packages": 57, "notes": list(notes)}
+    return {"python_env": {"use": "record", "record": record}}
+
+
+def test_the_python_of_the_submitter_is_told_in_one_line() -> None:
+    told = "3.11.7 in /home/ada/.venv, 57 packages"
+    assert words.python(_recorded()) == told
+    assert words.python(_recorded("nets==0.1 was installed from /home/ada/nets")) == (
+        f"{told}; nets==0.1 was installed from /home/ada/nets"
+    )
+    wheel = "torch-2.6.0+computecanada-cp311-cp311-linux_x86_64.whl"
+    long = f"torch==2.6.0 was installed from /cvmfs/soft.example/custom/python/wheelhouse/gentoo2023/x86-64-v3/{wheel}"
+    assert words.python(_recorded(long)) == f"{told}; torch==2.6.0 was installed from …/{wheel}"
+    many = [f"p{number}==1 was installed from /wheels/p{number}-1-py3-none-any.whl" for number in range(5)]
+    assert words.python(_recorded(*many)) == f"{told}, 5 of them only here: p0==1, p1==1, p2==1 and 2 more"
