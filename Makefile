@@ -11,8 +11,8 @@ TRAINER := .venv-examples/.installed
 KERAS2 := .venv-keras2
 RIVALS := .venv-bench/.installed
 RAY := .venv-ray/.installed
-# Most tests wait for schedulers and brokers, so there may be more of them than cores.
-WORKERS ?= 4
+# Most tests wait for schedulers and brokers, so there may be more of them than cores; not so many that these are late.
+WORKERS ?= 3
 ARGS ?=
 
 .DEFAULT_GOAL := help

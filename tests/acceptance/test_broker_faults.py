@@ -27,7 +27,7 @@ BROKER_TIMEOUT_S = 3
 @contextlib.contextmanager
 def disturbed(work: Work) -> Iterator[None]:
     """What happens inside happens in mid-stream."""
-    work.give(30)
+    work.give(60)
     work.until_under_way()
     yield
     work.give(10)

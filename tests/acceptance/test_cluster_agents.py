@@ -102,7 +102,7 @@ def test_an_agent_killed_in_mid_run_is_followed_by_the_next(cedar: Callable[...,
     witness = Witness(login.home)
     login.lab.user.own(witness.path)
     agent = login.agent()
-    runs = [login.submit(*witness.command(f"echo {n}; sleep 6; echo end")) for n in range(3)]
+    runs = [login.submit(*witness.command(f"echo {n}; sleep 20; echo end")) for n in range(3)]
     until(lambda: login.states() == ["running"] * 3, timeout=90, what="three runs run")
     agent.kill()
     agent.communicate()

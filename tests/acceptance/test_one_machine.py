@@ -90,6 +90,26 @@ def test_declared_gpus_are_pinned_by_uuid(make_yard: Callable[..., Yard]) -> Non
     assert none.wait(timeout=60).logs() == "\n", "a run without GPUs does not find those of others"
 
 
+def test_who_waits_for_a_gpu_is_in_nobodys_way(make_yard: Callable[..., Yard], tmp_path: Path) -> None:
+    """The machine has had short runs, and takes some beyond its free slots: not one that waits for hours."""
+    yard = make_yard(cpus=4)
+    yard.stop()
+    (yard.home / "config.toml").write_text('gpus = ["GPU-one"]\n')
+    client, go = yard.start().client(), tmp_path / "go"
+    waits = ["/bin/sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done"]
+    first, second, short = client.submit_many([
+        {"command": waits, "resources": {"gpus": 1}}, {"command": ["true"], "resources": {"gpus": 1}},
+        {"command": ["true"]},
+    ])  # fmt: skip
+    assert short.wait(timeout=60).state == "succeeded"
+    for _ in range(3):
+        assert client.submit(command=["true"]).wait(timeout=60).state == "succeeded"
+    until(lambda: first.refresh().state == "running", what="the first one runs")
+    assert second.refresh().state == "queued"
+    go.touch()
+    assert [run.wait(timeout=60).state for run in (first, second)] == ["succeeded"] * 2
+
+
 def test_arguments_and_environment_arrive_unchanged(yard: Yard, tmp_path: Path) -> None:
     strange = tmp_path / "a dir with 'quotes' and\nnewline ü"
     strange.mkdir()

@@ -111,7 +111,7 @@ def test_a_full_checkpoint_directory_is_named(yard: Yard, tmp_path: Path) -> Non
     with small_disk(tmp_path / "small", "size=2m") as full:
         script = "dd if=/dev/zero of=$CHECKPOINT_DIR/last.pt bs=1M count=8 2>/dev/null"
         run = yard.client().submit(["sh", "-c", script], env={"CHECKPOINT_DIR": str(full)}).wait(PATIENCE_S)
-        assert (run.state, run.reason) == ("failed", "error")
+        assert (run.state, run.reason) == ("failed", "disk")
         assert run.detail == f"exited with 1; no space is left in {full}"
 
 

@@ -32,7 +32,8 @@ ENDLESS = {**PATCH, "Maximum number of training epochs": 100_000, "Maximum numbe
 class Lab:
     """Rodan on one side; on the other a yard that a normal user runs on the login node, from the example's recipe."""
 
-    def __init__(self, slurm: SlurmLab, broker: RabbitLab, stack: contextlib.ExitStack) -> None:
+    def __init__(self, slurm: SlurmLab, broker: RabbitLab, stack: contextlib.ExitStack, **changes: Any) -> None:
+        """`changes` to the recipe."""
         self.api = stack.enter_context(RodanApi(certificate=certificate(broker)))
         self.jobs = stack.enter_context(contextlib.closing(RodanJobs(broker.url("/"))))
         self.jobs.empty()
@@ -43,17 +44,18 @@ class Lab:
         self._write("config.toml", f"[bridge.rodan]\ncredentials = '{known}'\n")
         self.yard.start()
         self.yard.add_site(eager=False)
-        added = self.yard.cli("recipe", "add", "rodan", "-f", self._write("recipe.json", self._recipe()))
+        added = self.yard.cli("recipe", "add", "rodan", "-f", self._write("recipe.json", self._recipe(changes)))
         assert added.returncode == 0, added.stderr
 
-    def _recipe(self) -> str:
+    def _recipe(self, changes: dict[str, Any]) -> str:
         """The example's, with a smaller network and an interpreter that the nodes have."""
         recipe = spec_file.read_mapping(str(PATCHWISE / "recipe.yaml"), "recipe")
         python, env = interpreter_for(self.slurm.user)
         command = recipe["command"].replace("python", shlex.quote(python), 1)
         # One thread: two that wait for each other on a busy core are much slower.
         env = {**env, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-        return json.dumps({**recipe, "command": f"{command} {SMALL}", "cwd": str(PATCHWISE), "env": env})
+        usable = {"command": f"{command} {SMALL}", "cwd": str(PATCHWISE), "env": env}
+        return json.dumps({**recipe, **usable, **changes})
 
     def _write(self, name: str, text: str) -> str:
         path = self.yard.home / name

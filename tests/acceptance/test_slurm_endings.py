@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -16,12 +17,36 @@ from tests.labs.slurm import SlurmLab
 GetYard = Callable[..., ClusterYard]
 
 ALLOCATES = "x = bytearray(900 << 20)"
+SCAVENGES = ["--option", "partition=scavenge", "--option", "nodelist=n1", "--option", "exclusive="]
+
+# Takes eight steps; in the middle of them it waits for whoever wants its place, and saves only when it is warned.
+SAVES = """
+import os, signal, sys, time
+place = os.path.join(os.environ["CHECKPOINT_DIR"], "step")
+step = int(open(place).read()) if os.environ.get("RUNYARD_RESUME") else 0
+def save(*_):
+    open(place, "w").write(str(step))
+    sys.exit(0)
+for number in (signal.SIGUSR1, signal.SIGTERM):  # Slurm tells every process of a job by the latter
+    signal.signal(number, save)
+while step < 8:
+    step += 1
+    print("step", step, flush=True)
+    if step == 4:
+        time.sleep(600)
+"""
 
 
 @pytest.fixture
 def yard(cluster_yard: GetYard) -> ClusterYard:
     """Its nodes can lose power, and Slurm notices soon."""
     return cluster_yard("slurm", isolate=True, slurmd_timeout_s=10)
+
+
+@pytest.fixture
+def preempting(cluster_yard: GetYard) -> ClusterYard:
+    """Where Slurm would requeue what it preempts. Who is warned has time to save, also on a busy machine."""
+    return cluster_yard("slurm", preempt="requeue", kill_wait_s=60)
 
 
 def lab_of(yard: ClusterYard) -> SlurmLab:
@@ -98,22 +123,43 @@ def test_a_job_that_vanished(yard: ClusterYard) -> None:
     assert re.fullmatch(r"Slurm does not know it any more, and its runner was last heard \d+s ago", shown["detail"])
 
 
-def test_preemption_follows_the_retry_rule(cluster_yard: GetYard) -> None:
-    """Where Slurm would requeue: a job that must not be requeued is preempted for good."""
-    yard = cluster_yard("slurm", preempt="requeue")
-    place = ["--option", "partition=scavenge", "--option", "nodelist=n1", "--option", "exclusive="]
-    once = yard.submit(*place, "--", "sleep", "300")
-    native = yard.started(once)
-    urgent = lab_of(yard).submit("--partition=urgent", "--nodelist=n1", "--exclusive", wrap="sleep 3")
-    shown = yard.told(once, is_in(yard, native, "PREEMPTED"))
+def displace(yard: ClusterYard) -> str:
+    """A job that has the right to the node that scavengers share."""
+    return lab_of(yard).submit("--partition=urgent", "--nodelist=n1", "--exclusive", wrap="sleep 3")
+
+
+def test_preemption_follows_the_retry_rule(preempting: ClusterYard) -> None:
+    """A job that must not be requeued is preempted for good."""
+    once = preempting.submit(*SCAVENGES, "--", "sleep", "300")
+    native = preempting.started(once)
+    urgent = displace(preempting)
+    shown = preempting.told(once, is_in(preempting, native, "PREEMPTED"))
     assert (shown["state"], shown["reason"], shown["attempt"]) == ("failed", "preempted", 1), shown
     assert re.fullmatch(r"Slurm: PREEMPTED .*; it ran for [\d.]+s.*", shown["detail"])
-    lab_of(yard).wait_job(urgent, "COMPLETED")
-    again = yard.submit("--retry", "1", *place, "--", "sh", "-c", "[ $RUNYARD_ATTEMPT = 2 ] || sleep 300")
-    yard.started(again)
-    lab_of(yard).submit("--partition=urgent", "--nodelist=n1", "--exclusive", wrap="sleep 3")
-    shown = yard.ended(again, 120)
+    lab_of(preempting).wait_job(urgent, "COMPLETED")
+    again = preempting.submit("--retry", "1", *SCAVENGES, "--", "sh", "-c", "[ $RUNYARD_ATTEMPT = 2 ] || sleep 300")
+    preempting.started(again)
+    displace(preempting)
+    shown = preempting.ended(again, 120)
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
+
+
+def test_a_preempted_run_goes_on_from_what_it_saved(preempting: ClusterYard) -> None:
+    """By itself, without a rule for retries."""
+    run = preempting.submit("--checkpoint", *SCAVENGES, "--", "/usr/bin/python3", "-c", SAVES)
+    native = preempting.started(run)
+    until(lambda: "step 4\n" in preempting.log(run), timeout=120, what="half of its steps")
+    displace(preempting)
+    lab_of(preempting).wait_job(native, "PREEMPTED", timeout_s=150)
+    shown = preempting.ended(run, 180)
+    assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
+    first, second = shown["attempts"]
+    assert (first["reason"], first["native_id"]) == ("preempted", native), first
+    assert (second["reason"], second["node"]) == (None, "n1"), second
+    steps = [f"step {number}\n" for number in range(1, 9)]
+    assert preempting.log(run) == "".join([*steps[:4], "\n--- attempt 2 ---\n", *steps[4:]])
+    told = json.loads(preempting.cli("events", str(run), "--json").stdout)
+    assert [event["kind"] for event in told if event["attempt"] == 1][-1] == "continued", told
 
 
 def test_memory_that_slurm_enforces(cluster_yard: GetYard) -> None:

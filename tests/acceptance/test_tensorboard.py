@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import socket
@@ -16,7 +17,10 @@ from typing import Any
 
 import pytest
 
+from runyard.client.run import Run
+from tests.acceptance.test_ssh_nodes import SITE, NodeYard
 from tests.acceptance.witness import alive, until
+from tests.labs.nodes import NodeLab
 from tests.labs.yard import Yard
 
 # Writes as many points as the file `go` has lines, and ends when that says so.
@@ -39,24 +43,19 @@ writer.close()
 
 
 class Training:
-    """A run that writes a point whenever it is told to."""
+    """A run that writes a point whenever it is told to. `tell` adds to the file that it reads."""
 
-    def __init__(self, yard: Yard, place: Path, name: str) -> None:
-        self._go = Path(tempfile.mkdtemp(dir=place), "go")
-        self._go.write_text("")
+    def __init__(self, tell: Callable[[str], None], begin: Callable[[], Run]) -> None:
+        self._tell = tell
         self.points(2)
-        self.run = yard.client().submit([sys.executable, "-c", TRAIN, str(self._go)], name=name, code=False)
+        self.run = begin()
 
     def points(self, count: int) -> None:
-        self._write("point\n" * count)
+        self._tell("point\n" * count)
 
     def end(self) -> None:
-        self._write("end\n")
-        self.run.wait(60)
-
-    def _write(self, text: str) -> None:
-        with self._go.open("a") as file:
-            file.write(text)
+        self._tell("end\n")
+        self.run.wait(180)
 
 
 @pytest.fixture
@@ -64,12 +63,50 @@ def training(yard: Yard, tmp_path: Path) -> Iterator[Callable[[str], Training]]:
     started: list[Training] = []
 
     def start(name: str) -> Training:
-        started.append(Training(yard, tmp_path, name))
+        go = Path(tempfile.mkdtemp(dir=tmp_path), "go")
+        command = [sys.executable, "-c", TRAIN, str(go)]
+        begin = functools.partial(yard.client().submit, command, name=name, code=False)
+        started.append(Training(functools.partial(_append, go), begin))
         return started[-1]
 
     yield start
     for one in started:
         one.end()
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+@pytest.fixture
+def nodes(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
+    """A node that shares no directory with this machine, and is reached by ssh only."""
+    yard = Yard(local_site="off")
+    try:
+        made = NodeYard(node_lab("hoff"), yard)
+        made.add_site()
+        made.until_up()
+        yield made
+    finally:
+        yard.remove()
+
+
+def train_on(nodes: NodeYard, node: str, name: str) -> Training:
+    (python, *_), env = nodes.lab.user.runyard()
+    go = f"{nodes.lab.user.home}/go"  # which every node has for itself
+
+    def tell(text: str) -> None:
+        done = nodes.lab.run(node, "sh", "-c", 'printf %s "$1" >>"$2"', "sh", text, go)
+        assert done.returncode == 0, done.stderr
+
+    def begin() -> Run:
+        return nodes.yard.client().submit(
+            [python, "-c", TRAIN, go], name=name, site=SITE, node=[node], cwd="/tmp", code=False,
+            env={"PYTHONPATH": env["PYTHONPATH"]},
+        )  # fmt: skip
+
+    return Training(tell, begin)
 
 
 class Board:
@@ -107,10 +144,10 @@ class Board:
 
 
 @pytest.fixture
-def board(yard: Yard) -> Iterator[Callable[..., Board]]:
+def board() -> Iterator[Callable[..., Board]]:
     started: list[Board] = []
 
-    def start(*words: str) -> Board:
+    def start(yard: Yard, *words: str) -> Board:
         started.append(Board(yard, *words))
         return started[-1]
 
@@ -124,10 +161,13 @@ def test_new_points_show_up_while_the_run_runs(training, board, yard: Yard) -> N
     trained = training("first try/ü")
     until(lambda: trained.run.current_outputs()[0], what="an event file")
     folder = f"{trained.run.id}-first-try-ü"
-    opened = board(str(trained.run.id))
+    opened = board(yard, str(trained.run.id))
     name = f"{folder}/logs"
-    until(lambda: opened.tags(), timeout=120, what="TensorBoard's answer")
-    assert {run: list(tags) for run, tags in opened.tags().items()} == {name: ["train/loss"]}
+    until(
+        lambda: {run: list(tags) for run, tags in opened.tags().items()} == {name: ["train/loss"]},
+        timeout=120,
+        what="its tag",
+    )
     query = urllib.parse.quote(name, safe="")
     until(lambda: opened.steps(query) == [0, 1], what="the first points")
     trained.points(3)
@@ -143,9 +183,24 @@ def test_new_points_show_up_while_the_run_runs(training, board, yard: Yard) -> N
     until(lambda: not alive(child), what="the end of TensorBoard")
 
 
+def test_points_of_a_run_on_another_machine_show_up_while_it_runs(nodes: NodeYard, board) -> None:
+    trained = train_on(nodes, "hoff", "far")
+    opened = board(nodes.yard, str(trained.run.id))
+    query = f"{trained.run.id}-far%2Flogs"
+    until(lambda: opened.steps(query) == [0, 1], timeout=180, what="the first points")
+    trained.points(3)
+    until(lambda: opened.steps(query) == [0, 1, 2, 3, 4], timeout=180, what="the new points")
+    shown = nodes.show(trained.run)
+    assert (shown["state"], shown["node"]) == ("running", "hoff"), shown
+    trained.points(1)
+    trained.end()
+    until(lambda: len(opened.steps(query)) == 6, timeout=180, what="the last point")
+    assert trained.run.state == "succeeded", trained.run.data
+
+
 def test_runs_that_match_later_join_and_a_signal_ends_all(training, board, yard: Yard) -> None:
     training("one")
-    opened = board("--state", "active")
+    opened = board(yard, "--state", "active")
     until(lambda: len(opened.tags()) == 1, timeout=120, what="the first run")
     training("two")
     until(lambda: len(opened.tags()) == 2, timeout=120, what="the second run")
@@ -156,7 +211,7 @@ def test_runs_that_match_later_join_and_a_signal_ends_all(training, board, yard:
 
 def test_a_yard_that_is_away_is_waited_for(training, board, yard: Yard) -> None:
     trained = training("steady")
-    opened = board(str(trained.run.id))
+    opened = board(yard, str(trained.run.id))
     query = f"{trained.run.id}-steady%2Flogs"
     until(lambda: opened.steps(query) == [0, 1], timeout=120, what="the first points")
     yard.kill9()

@@ -19,6 +19,10 @@ from tests.acceptance.composition import DEPLOY, image
 ROOT = DEPLOY.parent
 DOCKERFILES = [f"deploy/{path.name}" for path in sorted(DEPLOY.glob("*.Dockerfile"))]
 FILES = [path for path in sorted(DEPLOY.rglob("*")) if path.is_file() and "secrets" not in path.parts]
+NEEDED = {
+    "runyard-server": ("-p 9090:9090", "--volume yard:"),
+    "runyard-worker": ("--gpus all", "--volume worker:", "--env RUNYARD_URL=", "--env RUNYARD_TOKEN_FILE="),
+}
 PAGES = [DEPLOY / "README.md", ROOT / "docs" / "howto" / "many-machines.md"]
 
 
@@ -82,6 +86,10 @@ def test_an_image_installs_what_there_is(path: str) -> None:
     assert set(wanted.split(",")) <= set(extras)
 
 
+def test_the_yard_in_an_image_knows_every_store_broker_and_search() -> None:
+    assert '"/build[postgres,rabbitmq,sweep]"' in " ".join(image("deploy/server.Dockerfile").all("RUN"))
+
+
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_an_image_does_not_run_as_root_and_starts_runyard(path: str) -> None:
     made = image(path)
@@ -124,5 +132,13 @@ def test_pages_and_dockerfiles_give_the_same_lines(page: Path) -> None:
         ["runyard-server", "runyard-worker"] if page.name == "README.md" else ["runyard-worker"]
     )
     for start in starts:
-        needed = {"runyard-server": "-p 9090:9090", "runyard-worker": "--gpus all"}[start.split()[-1]]
-        assert needed in start
+        assert all(words in start for words in NEEDED[start.split()[-1]])
+
+
+def test_the_rows_with_docker_beside_training_runs_are_lines_of_the_readme() -> None:
+    said = re.sub(r"\\\n\s*", "", (DEPLOY / "README.md").read_text(encoding="utf-8"))
+    known = {line.partition("  #")[0].strip() for line in said.splitlines()}
+    page = (ROOT / "docs" / "howto" / "from-training-runs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `docker .*` \| `(.*)` \|$", page, re.MULTILINE)
+    assert len(rows) == 4
+    assert set(rows) <= known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import runpy
 import tomllib
@@ -119,3 +120,11 @@ def test_the_script_is_named_in_pyproject() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module, _, function = project["scripts"]["runyard"].partition(":")
     assert callable(getattr(import_module(module), function))
+
+
+def test_the_quickstart_says_what_the_demo_does() -> None:
+    demo = runpy.run_path(str(ROOT / "examples" / "demo.py"))
+    count = math.prod(len(values) for values in demo["SPACE"].values())
+    number, often = {4: "four", 6: "six", 8: "eight"}[count], {1: "once", 2: "twice"}[demo["REPS"]]
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    assert f"with {number} configurations, each {often}" in page

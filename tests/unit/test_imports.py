@@ -15,7 +15,7 @@ import runyard
 SOURCE = Path(runyard.__file__).parent
 
 _GROUND = {"errors", "model"}
-_BASE = _GROUND | {"settings", "machine", "locks", "loop", "home", "log", "web"}
+_BASE = _GROUND | {"settings", "machine", "locks", "loop", "home", "log", "web", "kinds"}
 _STORAGE = {"store", "blobs", "broker"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"errors"},
     "settings": _GROUND,
     "log": _GROUND | {"settings"},
+    "kinds": _GROUND,
     "home": _GROUND | {"settings", "machine", "locks"},
     "store": _BASE,
     "blobs": _BASE,

@@ -23,7 +23,7 @@ from runyard.agent.downloads import Downloads
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
 from runyard.agent.expiry import Expiry
 from runyard.agent.fetching import NOTHING, Fetcher
-from runyard.agent.finish import Finisher
+from runyard.agent.finish import Finisher, hold_up
 from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.leaving import Leaving
 from runyard.agent.link import Link
@@ -123,7 +123,9 @@ class Agent:
         self._upkeep = Upkeep(
             self._backend.host, self._errands, self._store, self._limit, self._clock, self._disks.note_cache
         )
-        self._leaving = Leaving(self._backend.host, self._errands, self._store, usual, notes, self._clock)
+        self._leaving = Leaving(
+            self._backend.host, self._errands, self._store, usual, notes, self._clock, self._disks.trouble
+        )
         self._tidy = Tidy(self._queue, self.site, self._book, self._waiting, self._clock)
 
     def _build_starter(self, said: SiteSpec, environ: Mapping[str, str], fetcher: Fetcher) -> Starter:
@@ -350,6 +352,9 @@ class Agent:
             known = self._book.get(claim.key)
             if known is not None:
                 known.told_running = claim.state is AttemptState.RUNNING
+                if known.phase < Phase.OVER:
+                    known.bring_again()  # what it was to show since an answer was lost
+        self._finisher.owned()
         self._adopt([claim for claim in claims if claim.key not in self._book])
         self._tidy.hear(claims)
 
@@ -394,3 +399,5 @@ class Agent:
             self._talk.trouble(error)
         else:
             log.warning("the yard does not take what runs write: %s", error)
+        if isinstance(error, errors.DiskFull):
+            hold_up(self._book.in_phase(Phase.OVER))

@@ -18,7 +18,9 @@ from runyard.model import keep
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey, Report
 
-EVERY_S = 10.0  # many go together
+EVERY_S = 10.0  # some go together
+MANY, TOO_MANY = 100, 20_000
+PUT_OFF_S = 300.0  # that many wait for the end of a burst
 LOOK_S = 3600.0  # for those that stay for a while only
 
 log = logging.getLogger(__name__)
@@ -32,13 +34,17 @@ class Leaving:
     incarnation finds the note, and asks the yard what became of it."""
 
     def __init__(
-        self, host: Host, errands: Errands, store: Store, usual: str, notes: Path, clock: Callable[[], float]
-    ) -> None:
-        """`usual`: what the site says, for runs that say nothing. `notes`: a file of the agent's own."""
+        self, host: Host, errands: Errands, store: Store, usual: str, notes: Path, clock: Callable[[], float],
+        is_tight: Callable[[], object] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`usual`: what the site says, for runs that say nothing. `notes`: a file of the agent's own. `is_tight`:
+        whether the room is needed now."""
         self._host, self._errands, self._store, self._usual, self._clock = host, errands, store, usual, clock
+        self._is_tight = is_tight
         self._notes = _Notes(notes)
         self._told: Plans = self._notes.read()  # not yet known to be settled
         self._waiting: Plans = {}
+        self._waiting_since = float("-inf")
         self._asked: set[AttemptKey] = set()
         self._due_at, self._done_at = clock() + LOOK_S, float("-inf")
 
@@ -59,11 +65,19 @@ class Leaving:
 
     def settled(self, keys: Iterable[AttemptKey], given_up: Collection[AttemptKey]) -> None:
         for key in keys:
-            self._asked.discard(key)
             staying = self._told.pop(key, None)
             if staying is not None and key not in given_up:
-                self._waiting[key] = staying
-                self._due_at = min(self._due_at, max(self._clock(), self._done_at + EVERY_S))
+                self._await(key, staying)
+            self._asked.discard(key)
+
+    def _await(self, key: AttemptKey, staying: Staying) -> None:
+        """What an earlier incarnation left has waited long enough."""
+        if key in self._asked:
+            self._waiting_since = float("-inf")
+        elif not self._waiting:
+            self._waiting_since = self._clock()
+        self._waiting[key] = staying
+        self._due_at = min(self._due_at, max(self._clock(), self._done_at + EVERY_S))
 
     def next_due(self) -> float:
         return self._due_at
@@ -71,6 +85,9 @@ class Leaving:
     def advance(self) -> None:
         """In the lane that stages, as everything that removes something does."""
         if self._clock() < self._due_at:
+            return
+        if self._is_in_burst():
+            self._due_at = self._clock() + EVERY_S
             return
         waiting, self._waiting = self._waiting, {}
         self._due_at, self._done_at = self._clock() + LOOK_S, self._clock()
@@ -86,6 +103,12 @@ class Leaving:
                 self._notes.replace({**self._told, **self._waiting})
 
         self._errands.send(LANE, lambda: self._host.leave(cache, runs, leaving), done)
+
+    def _is_in_burst(self) -> bool:
+        """For half a minute after many files were removed, some file systems take ten times as long to make new ones:
+        they do not use the numbers of those again at once."""
+        is_early = self._clock() < self._waiting_since + PUT_OFF_S
+        return is_early and MANY < len(self._waiting) < TOO_MANY and not self._is_tight()
 
     def _staying(self, attempt: Attempt) -> Staying:
         kept = self._wish(attempt).after(succeeded=attempt.succeeded)

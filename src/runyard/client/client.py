@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard import errors
 from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
-from runyard.client.sweep import Sweep, check_space
+from runyard.client.sweep import Sweep, called, check_space
 from runyard.client.transport import NotConnected, Stream, Transport
 from runyard.model import selectors
 
@@ -136,8 +136,9 @@ class Client:
         return [Sweep(self, data) for data in answer["sweeps"]]
 
     def find_sweep(self, id: int | str) -> Sweep:
-        """A sweep by its number, or as people write it: `S1`."""
-        return Sweep(self, self.call("GET", f"/sweeps/{selectors.sweep_number(id)}"))
+        """A sweep by its number, as people write it (`S1`), or by its name where only one is called so."""
+        number = called(self, id) if isinstance(id, str) and selectors.is_name(id) else selectors.sweep_number(id)
+        return Sweep(self, self.call("GET", f"/sweeps/{number}"))
 
     def run(self, id: int) -> Run:
         return Run(self, self.call("GET", f"/runs/{id}"))
@@ -187,12 +188,12 @@ class Client:
         return self._change("retry", ids, **saved.word_for(resume=resume, afresh=afresh))
 
     def rerun(self, ids: Iterable[int], **changes: Any) -> list[Run]:
-        """Start runs again as new ones, all of them or none; for `changes` see `Run.rerun`."""
+        """Start runs again as new ones, all of them or none; for `changes` and `notes` see `Run.rerun`."""
         numbers = list(ids)
         if not numbers:
             return []
         answer = self.call("POST", "/runs/rerun", {"ids": numbers, **changes})
-        return [Run(self, {"id": number}) for number in answer["ids"]]
+        return [Run(self, {"id": id}, notes) for id, notes in zip(answer["ids"], answer["notes"], strict=True)]
 
     def iter_events(self, id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Everything that happened to a run, oldest first."""

@@ -82,7 +82,14 @@ class Finder:
         address = read_address(self.home)
         if address is not None and _is_same(url, address.url):
             return read_token(self.home)
+        self._dial(url)
         raise errors.Unauthorized(f"no token for the yard at {url}", "set RUNYARD_TOKEN")
+
+    def _dial(self, url: str) -> None:
+        """Whoever has a wrong address, or one at which nobody answers, is not sent to look for a token first."""
+        from runyard.client.transport import Transport
+
+        Transport(url, ca_file=self.settings.ca_file).dial()
 
     def _started(self) -> Address:
         if not home.has_daemon(self.settings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,9 +35,10 @@ class Output:
 class Run:
     """One run of a yard. Every field of the run is an attribute, as it was when it was last read: see `refresh`."""
 
-    def __init__(self, client: Client, data: Mapping[str, Any]) -> None:
+    def __init__(self, client: Client, data: Mapping[str, Any], notes: Sequence[str] | None = None) -> None:
         self._client = client
         self._data = dict(data)
+        self.notes = notes  # of one that `rerun` has made: what of it cannot be as it was, for people
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self._data.get('state', 'not read yet')}>"
@@ -201,10 +202,12 @@ class Run:
         python_env: str | None = None,
         wait: bool = False,
     ) -> Run:
-        """Start it again as a new run: the same code, data, environment, parameters, seed, resources and site, but for
-        what is said here. `python_env="sync"` builds the Python environment that was recorded."""
+        """Start it again as a new run: the same code, data, parameters, seed, resources and site, but for what is said
+        here. `python_env="sync"` builds the Python environment that was recorded. The new run's `notes` say what of it
+        cannot be the same."""
         changes = {"params": dict(params or {}), "seed": seed, "site": site, "python_env": python_env}
-        again = Run(self._client, {"id": self._client.call("POST", f"/runs/{self.id}/rerun", changes)["id"]})
+        answer = self._client.call("POST", f"/runs/{self.id}/rerun", changes)
+        again = Run(self._client, {"id": answer["id"]}, answer["notes"])
         return again.wait() if wait else again
 
     def diff(self, other: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from runyard import errors
 from runyard.model import cache_limit, checkpoints, disk_reserve, fields, keep, nodes, spec, units
 
+LOCAL = "local"  # the kind whose slots are those of the machine that the agent runs on
 SSH = "ssh"  # the kind whose logins are nodes, each with slots of its own
 YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or agents that dial in
 
@@ -18,7 +19,7 @@ YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or a
 class SiteSpec:
     """Build it with `parse`, which checks everything that came from outside."""
 
-    kind: str = "local"  # the backend: local, slurm, gridengine, ssh
+    kind: str = LOCAL  # the backend: local, slurm, gridengine, ssh
     dir: str | None = None  # a directory that the compute nodes see; None: in the home of whoever serves the site
     ssh: tuple[str, ...] = ()  # login nodes, tried in order, or nodes; none: commands run where the agent runs
     options: dict[str, str] = field(default_factory=dict)  # for the scheduler: account, partition, queue, …; for nodes
@@ -31,11 +32,10 @@ class SiteSpec:
     def parse(cls, value: object) -> SiteSpec:
         given = fields.mapping(value, "site", _PARSERS)
         made = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
-        cache_limit.parse(made.options.get("cache_limit", ""))
-        keep.parse(made.options.get("keep", ""), "options.keep")
-        checkpoints.checked(made.options.get("checkpoint_every", ""), "options.checkpoint_every")
         if made.kind == SSH:
             _check_nodes(made)
+        for option, text in made.options.items():
+            _check_option(option, text, made)
         return made
 
     def nodes(self) -> dict[str, str]:
@@ -96,18 +96,18 @@ def _check_nodes(site: SiteSpec) -> None:
     if twice:
         fix = "give each a name of its own in ~/.ssh/config (Host), and use those names"
         raise errors.InvalidInput(f"ssh: two nodes are called {twice!r}", fix)
-    for option, text in site.options.items():
-        _check_node_option(option, text, names)
 
 
-def _check_node_option(option: str, text: str, names: list[str]) -> None:
-    node, _, name = option.rpartition(".")
-    where = f"options.{option}"
-    if node and node not in names:
-        raise errors.InvalidInput(f"{where}: there is no node {node!r}", fields.nearest(node, names))
-    if name not in NODE_OPTIONS:
-        raise errors.InvalidInput(f"{where}: there is no such option", fields.nearest(name, list(NODE_OPTIONS)))
-    NODE_OPTIONS[name](text, where)
+def _check_option(option: str, text: str, site: SiteSpec) -> None:
+    """Those that a scheduler has of its own are known to nobody else."""
+    node, _, name = option.rpartition(".") if site.kind == SSH else ("", "", option)
+    where, known = f"options.{option}", NODE_OPTIONS if site.kind == SSH else PLACE_OPTIONS
+    if node and node not in site.nodes():
+        raise errors.InvalidInput(f"{where}: there is no node {node!r}", fields.nearest(node, site.nodes()))
+    if name in known:
+        known[name](text, where)
+    elif site.kind in (LOCAL, SSH):
+        raise errors.InvalidInput(f"{where}: there is no such option", fields.nearest(name, known))
 
 
 def _count(text: str, where: str) -> int:
@@ -116,20 +116,29 @@ def _count(text: str, where: str) -> int:
     return int(text)
 
 
-# What may be said of the nodes of a site, or of one of them as `node.name`.
-NODE_OPTIONS: dict[str, Callable[[str, str], Any]] = {
-    "cpus": _count,
-    "memory": units.parse_size,
-    "gpus": _count,
-    "python": lambda text, where: fields.text(text, where, 4096),
-    "ssh_config": lambda text, where: fields.text(text, where, 4096),
+def _path(text: str, where: str) -> str:
+    return fields.text(text, where, 4096)
+
+
+Options = dict[str, Callable[[str, str], Any]]
+# What may be said of any site: its agent reads it, and no scheduler is told.
+PLACE_OPTIONS: Options = {
     "cache_limit": lambda text, _: cache_limit.parse(text),
     "keep": keep.checked,
     "checkpoint_every": checkpoints.checked,
-    "conda_root": lambda text, where: fields.text(text, where, 4096),
-    "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
-    "scratch": lambda text, where: fields.text(text, where, 4096),
+    "conda_root": _path,
+    "scratch": _path,
     "disk_reserve": lambda text, _: disk_reserve.parse(text),
+}
+# What may be said of the nodes of a site, or of one of them as `node.name`.
+NODE_OPTIONS: Options = {
+    **PLACE_OPTIONS,
+    "cpus": _count,
+    "memory": units.parse_size,
+    "gpus": _count,
+    "python": _path,
+    "ssh_config": _path,
+    "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
 }
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {

@@ -235,7 +235,8 @@ class Attempt:
         self._begin_end("stopped", "", self._spec.stop_signal, grace, reason)
 
     def _time_is_up(self, grace: float) -> None:
-        message = "reached its time limit of %g seconds" % (self._spec.time_limit or 0)
+        limit = self._spec.time_limit or 0
+        message = "reached its time limit of %g second%s" % (limit, "" if limit == 1 else "s")
         self._begin_end("timeout", message, self._warning_signal, grace)
 
     def _begin_end(

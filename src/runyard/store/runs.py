@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -55,6 +55,13 @@ def brief(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
     for start in range(0, len(wanted), 500):
         found += connection.execute(_BRIEF.where(runs.c.id.in_(wanted[start : start + 500]))).all()
     return found
+
+
+def specs(connection: Connection, ids: Iterable[int]) -> Iterator[str]:
+    """As they are kept."""
+    wanted = list(ids)
+    for start in range(0, len(wanted), 500):
+        yield from connection.execute(select(runs.c.spec).where(runs.c.id.in_(wanted[start : start + 500]))).scalars()
 
 
 def brief_active(connection: Connection) -> list[AnyRow]:

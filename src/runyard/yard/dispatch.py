@@ -99,7 +99,7 @@ class Dispatcher:
 
         def work(connection: Connection) -> dict[int, int]:
             _fenced(connection, site, agent, incarnation)
-            return checkpoints.expired(connection, self._store.now() - self._kept_s, site, agent, run_ids)
+            return checkpoints.expired(connection, self._store.now(), self._kept_s, site, agent, run_ids)
 
         return self._store.write(work)
 

@@ -23,11 +23,10 @@ from typing import Any
 
 from runyard import errors
 from runyard.model import spec
-from runyard.model.site import AGENT, SSH
+from runyard.model.site import AGENT, LOCAL, SSH
 from runyard.model.states import Reason
 from runyard.store.rows import AnyRow
 
-MACHINE = "local"  # the kind of site that is the machine its agent runs on
 MARGIN_S = 15.0  # for clocks that do not run alike, and a machine so busy that even a SIGKILL takes a while
 LEASES = 2  # an agent that comes once in a while must be able to miss a turn
 CLOCK_SET_S = 5.0
@@ -53,7 +52,7 @@ def granted(site: AnyRow, agent: AnyRow, wanted: Mapping[str, Any], failures: in
 
 def _may_be_cut_off(site: AnyRow) -> bool:
     """A scheduler would know of its jobs, and what runs in the yard's own process falls silent with it."""
-    return bool(site.kind == SSH or (site.kind == MACHINE and json.loads(site.config).get("served_by") == AGENT))
+    return bool(site.kind == SSH or (site.kind == LOCAL and json.loads(site.config).get("served_by") == AGENT))
 
 
 def fate(silent_for: float, permit: float | None, grace: float, lost_after: float) -> Fate:

@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import errors
-from runyard.blobs import Blobs
 from runyard.broker.hints import Hints
 from runyard.model import fields, input_file, spec
 from runyard.model.input_file import InputFile
@@ -26,6 +25,7 @@ from runyard.store import Series, Store, places, recipes, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import submit, views
 from runyard.yard.brought import Brought
+from runyard.yard.kept import KeptBlobs
 from runyard.yard.submit import Handed, Source, Submitted
 
 CHANGED = "recipes"  # the hint that one of them is new, other or gone
@@ -53,7 +53,7 @@ def start_all(connection: Connection, now: float, ready: Sequence[Ready]) -> lis
 
 
 class Recipes:
-    def __init__(self, store: Store, hints: Hints, blobs: Blobs) -> None:
+    def __init__(self, store: Store, hints: Hints, blobs: KeptBlobs) -> None:
         self._store, self._hints, self._blobs = store, hints, blobs
         self._requests: Series[Ready, Requested] = Series(
             work=lambda connection, ready: start_all(connection, store.now(), ready),

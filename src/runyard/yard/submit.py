@@ -15,7 +15,7 @@ from runyard.blobs import Blobs
 from runyard.model import fields
 from runyard.model.spec import RunSpec
 from runyard.model.states import Reason, RunState
-from runyard.store import counters, gates, places, runs
+from runyard.store import counters, gates, places, reserve, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import fitting, needs
 from runyard.yard.dependencies import Outlook, Plan
@@ -84,7 +84,7 @@ def check(connection: Connection, owner: str, spec: RunSpec) -> list[str]:
 
 
 def check_inputs(blobs: Blobs, specs: Sequence[RunSpec]) -> None:
-    """Nothing waits for a file that nobody has brought. Blobs are never taken away, so once is enough."""
+    """Nothing waits for a file that nobody has brought. What was looked at stays until the run is there."""
     known: set[str] = set()
     for index, spec in enumerate(specs):
         with numbered(index if len(specs) > 1 else None):
@@ -225,6 +225,8 @@ class _Rows:
         self._events += [_event(self._now, source, spec, row) for (_, spec), row in zip(fresh, rows, strict=True)]
 
     def insert(self, connection: Connection) -> None:
+        if self._runs:
+            reserve.check_room(connection)
         runs.insert_runs(connection, self._runs)
         gates.add(connection, self._gates)
         runs.insert_tags(connection, self._tags)

@@ -112,6 +112,6 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow, how: 
     )  # fmt: skip
     dependencies.wait_again(connection, run.id)
     if how == checkpoints.AFRESH:
-        checkpoints.set_aside(connection, run)
+        checkpoints.set_aside(connection, now, run)
     asked = _ASKED.get(how, "asked to try it again")
     settle.add_event(connection, now, run.id, run.attempt, "retried", f"{caller.name} {asked}")

@@ -49,6 +49,7 @@ from runyard.yard.brought import Brought
 from runyard.yard.checkpoints import Checkpoints
 from runyard.yard.feed import Feed
 from runyard.yard.fleet import Fleet, Single
+from runyard.yard.kept import KeptBlobs
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
 from runyard.yard.metrics import Metrics
@@ -77,7 +78,7 @@ class Yard:
         self.hints = Hints()
         self.fleet: Fleet = Single()
         self.blob_store = open_blobs(settings.blobs, settings.home, S3Access.of(settings))
-        self.blobs, self.files = self.blob_store.blobs, self.blob_store.files
+        self.blobs, self.files = KeptBlobs(self.blob_store.blobs, store), self.blob_store.files
         self._brought = Brought(self.blobs)
         self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)

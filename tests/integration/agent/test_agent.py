@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from runyard import errors
 from runyard.backends.local import LocalBackend
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Gpu
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey
+from runyard.model.wire import AttemptKey, SyncRequest
 from runyard.runner import records
 from runyard.testing.backend_contract import is_alive
 from tests.integration.agent.conftest import Crew
+from tests.integration.agent.fake_yard import FakeYard
 
 
 def test_a_run_from_claim_to_settled_end(crew: Crew) -> None:
@@ -218,6 +220,32 @@ def test_a_full_disk_is_told_and_no_more_work_is_taken(crew: Crew) -> None:
         agent.tick()
     assert keys[1] not in crew.yard.owned
     assert crew.yard.requests[-1].free.cpus == 0
+
+
+class NoRoom(FakeYard):
+    """A yard whose disk is full."""
+
+    full = True
+
+    def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+        if self.full:
+            raise errors.DiskFull
+        super().put_blob(digest, path, movable)
+
+
+def test_outputs_wait_for_a_yard_that_has_no_room_and_that_is_told(crew: Crew) -> None:
+    crew.yard = yard = NoRoom()
+    agent = crew.agent()
+    key = yard.submit(["sh", "-c", "echo x > $OUTPUT_DIR/x; exit 3"])
+    crew.drive(agent, lambda: any(_tells_of_full_disk(request, key) for request in yard.requests), "that it is told")
+    assert key not in yard.ended
+    yard.full = False
+    crew.drive(agent, lambda: key in yard.ended, "the end")
+    assert [output["path"] for output in yard.ended[key].outputs] == ["x"]
+
+
+def _tells_of_full_disk(request: SyncRequest, key: AttemptKey) -> bool:
+    return any(report.key == key and "the disk is full" in (report.detail or "") for report in request.reports)
 
 
 def test_a_directory_that_cannot_be_built_is_told(crew: Crew) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runyard.agent.attempts import Book
+from runyard import errors
+from runyard.agent.attempts import Book, Phase
 from runyard.agent.errands import InlineErrands
 from runyard.agent.expiry import Expiry
+from runyard.agent.finish import FRESH_S
 from runyard.agent.staging import Store
 from runyard.hosts.local import LocalHost
 from runyard.model.tree import Tree
-from runyard.model.wire import CHECKPOINTS, AttemptKey, OutputWish, Report, Resume
+from runyard.model.wire import CHECKPOINTS, AttemptKey, OutputWish, Report, Resume, SyncRequest, SyncResponse
 from tests.integration.agent.conftest import Crew
 
 SAVES = "cd $CHECKPOINT_DIR; mkdir -p deep; echo 1 >step; echo x >deep/w; echo half >last.pt.tmp"
@@ -87,6 +89,46 @@ def test_they_come_when_somebody_asks(crew: Crew) -> None:
     assert not any(report.brought for report in crew.yard.reports), "nobody asked for outputs"
     crew.yard.cancel(key)
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+
+
+def test_an_end_that_could_not_be_told_for_long_is_brought_once_more(crew: Crew) -> None:
+    """What the yard had when it was asked, it may have removed since."""
+    crew.yard.settles = False
+    agent = crew.agent()
+    key = crew.yard.submit(["sh", "-c", f"echo result >$OUTPUT_DIR/result; {SAVES}"])
+    crew.drive(agent, lambda: agent._book.in_phase(Phase.TOLD), "its end")
+    crew.yard.reachable = False
+    crew.drive(agent, lambda: agent._talk.incarnation is None, "silence")
+    crew.yard.blobs.clear()
+    for attempt in agent._book:
+        assert attempt.found_at is not None
+        attempt.found_at -= FRESH_S
+    crew.yard.reachable = crew.yard.settles = True
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    report = crew.yard.ended[key]
+    assert contents(crew, report) == {"step": b"1\n", "deep/w": b"x\n"}
+    assert [crew.yard.blobs[file["digest"]] for file in report.outputs] == [b"result\n"]
+
+
+def test_what_could_not_be_told_while_it_runs_is_brought_once_more(crew: Crew) -> None:
+    agent = crew.agent()
+    key = crew.yard.submit(["sh", "-c", "echo 1 >$CHECKPOINT_DIR/step; echo saved; sleep 300"])
+    crew.drive(agent, lambda: "saved" in crew.yard.log(key), "its word")
+    sync, crew.yard.sync = crew.yard.sync, unreachable  # type: ignore[method-assign]
+    [attempt] = agent._book
+    agent._checkpoints.take([OutputWish(key=key, number=1, what=CHECKPOINTS)])
+    crew.drive(agent, lambda: attempt.shown, "what is to be told")
+    crew.drive(agent, lambda: agent._talk.incarnation is None, "silence")
+    crew.yard.blobs.clear()
+    crew.yard.sync = sync  # type: ignore[method-assign]
+    crew.drive(agent, lambda: told(crew), "the checkpoint")
+    assert contents(crew, told(crew)[0]) == {"step": b"1\n"}
+    crew.yard.cancel(key)
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+
+
+def unreachable(request: SyncRequest) -> SyncResponse:
+    raise errors.YardUnreachable("nobody answers")
 
 
 def test_another_place_gets_the_newest_first(crew: Crew) -> None:

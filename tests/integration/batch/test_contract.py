@@ -1,4 +1,5 @@
-"""What every backend promises, on real clusters."""
+"""What every backend promises, on real clusters. tests/integration/hosts/test_batch_over_ssh.py runs the same tests
+through login nodes, on Slurm and on Grid Engine."""
 
 from __future__ import annotations
 

@@ -133,6 +133,11 @@ def test_the_time_limit_warns_and_a_warning_is_honoured(new_attempt: NewAttempt)
     assert record["wall_time"] >= 4.5  # the grace is a tenth of the limit, not a minute
 
 
+def test_a_time_limit_of_one_second_is_told_in_the_singular(new_attempt: NewAttempt) -> None:
+    record = new_attempt(shell_job("sleep 60"), time_limit=1).run()
+    assert (record["ending"], record["message"]) == ("timeout", "reached its time limit of 1 second")
+
+
 def test_the_time_limit_ends_whoever_ignores_the_warning(new_attempt: NewAttempt) -> None:
     attempt = new_attempt(python_job(DAEMON + IGNORES), time_limit=1.5)
     attempt.begin()

@@ -187,6 +187,27 @@ def test_a_background_part_that_fails_is_started_again(
     assert len([record for record in caplog.records if "part failed; it starts again" in record.getMessage()]) == 2
 
 
+def test_a_background_part_without_room_waits_with_one_sentence(
+    serve_yard: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serving, "RESTART", 0.01)
+    tries: list[int] = []
+    enough = threading.Event()
+
+    def part(stop: threading.Event) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise errors.DiskFull
+        enough.set()
+        stop.wait()
+
+    serve_yard(part)
+    assert enough.wait(60)
+    told = [record for record in caplog.records if "part waits: The yard's disk is full" in record.getMessage()]
+    assert len(told) == 2
+    assert not any(record.exc_info for record in told)
+
+
 def test_the_clock_ticks(serve_yard: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that stays silent longer than its lease is found out by nobody but the reaper."""
     monkeypatch.setattr(serving, "TICK", 0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -157,3 +158,38 @@ def test_portions_are_as_large_as_allowed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(outputs, "TOGETHER", 10)
     assert list(outputs.portions([3, 7, 1, 20, 5, 5, 1], lambda size: size)) == [[3, 7], [1], [20], [5, 5], [1]]
     assert list(outputs.portions([], len)) == []
+
+
+def test_a_disk_that_is_full_is_no_file_that_changed(root: Path) -> None:
+    """A yard in this process tells it in the words of the system."""
+    write(root, "a")
+
+    class Full(FakeYard):
+        def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(errors.DiskFull):
+        bring(root, Full())
+
+
+class Forgetful(FakeYard):
+    """Removes something while it is sent something else."""
+
+    forgets = ""
+
+    def put_blob(self, digest: str, path: Path, movable: bool) -> None:
+        super().put_blob(digest, path, movable)
+        self.blobs.pop(self.forgets, None)
+        self.forgets = ""
+
+
+def test_what_the_yard_had_is_asked_for_again_after_a_long_transfer(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "ASK_AGAIN_S", -1.0)
+    write(root, "known", "known")
+    write(root, "new", "new")
+    yard = Forgetful()
+    yard.forgets = yard.store(b"known")
+    assert names(bring(root, yard)) == ["known", "new"]
+    assert sorted(yard.blobs.values()) == [b"known", b"new"]

@@ -12,8 +12,9 @@ from runyard.agent.errands import InlineErrands
 from runyard.agent.pace import Pace
 from runyard.agent.slots import Slots
 from runyard.agent.talk import Listener, Talk
-from runyard.backends.base import Distant, Job
+from runyard.backends.base import Distant, Job, Presence, Sighting
 from runyard.model.resources import Capacity
+from runyard.model.states import AttemptState
 from runyard.model.wire import Claim, Hello, SyncResponse
 from tests.integration.agent.fake_yard import FakeYard
 
@@ -99,6 +100,15 @@ def test_news_are_gathered_while_there_is_enough_to_do(stage: Stage) -> None:
     stage.talk.hear_news()
     assert stage.speak(talking.BUSY_GAP_S / 2) == 2
     assert stage.speak(talking.BUSY_GAP_S / 2 + 0.001) == 3
+
+
+def test_a_start_is_reported_of_a_run_that_lives_and_has_no_room_for_its_status(stage: Stage) -> None:
+    alive = Sighting(presence=Presence.ALIVE)
+    attempt = stage.attempt(Phase.STARTED, submitted_at=stage.now, made_started=True, sighting=alive)
+    assert stage.speak(talking.WORDLESS_S - 0.1) == 1
+    assert stage.speak(0.2) == 2
+    assert [report.state for report in stage.yard.requests[-1].reports] == [AttemptState.RUNNING]
+    assert attempt.told_running
 
 
 def test_an_end_is_reported_at_once_and_all_ends_together(stage: Stage) -> None:

@@ -21,7 +21,7 @@ def run(number: int, state: str = "queued", array: dict[str, Any] | None = None,
         "id": number, "name": "averylongname", "owner": "ann", "state": state, "reason": None, "detail": None,
         "site": None, "node": "node1" if started else None, "array": array, "priority": 0, "resources": {"cpus": 2},
         "exit_code": None, "cancel_requested": False, "created_at": "2026-11-15T11:50:00.000Z", "started_at": started,
-        "ended_at": None,
+        "ended_at": None, "dialect": "gridengine", "command": ["/opt/bin/train.py", "--lr", "1"],
         **fields,
     }  # fmt: skip
 
@@ -102,6 +102,20 @@ def test_qstat() -> None:
 )  # fmt: skip
 def test_states_of_grid_engine(shown: dict[str, Any], state: str) -> None:
     assert qstat.state(shown) == state
+
+
+@pytest.mark.parametrize("dialect", [None, "slurm"])
+def test_only_jobs_of_qsub_stay_in_its_queue_when_they_could_not_start(dialect: str | None) -> None:
+    assert qstat.is_in_error(run(1, "failed", reason="launch"))
+    assert not qstat.is_in_error(run(1, "failed", reason="launch", dialect=dialect))
+
+
+def test_a_run_without_a_name_goes_by_its_program() -> None:
+    nameless = run(7, "running", site="local", name="")
+    assert " train.py " in qstat.lines([nameless], by_task=False)[2]
+    assert show(nameless, form="%j")[1] == "train.py"
+    assert show(run(7, name="", command="train.py --lr 1"), form="%j")[1] == "train.py"
+    assert "job_name:                   train.py" in qstat.details([nameless], {})
 
 
 def test_details_tell_the_reason_of_an_error() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runyard import errors
 from runyard.client import address, locate
+from tests.unit.client.server import Handler, Server
 
+Serve = Callable[[Callable[[Handler], None]], Server]
 URL = "http://127.0.0.1:4711"
 
 
@@ -47,10 +51,25 @@ def test_a_home_that_is_named_is_meant(home: Path) -> None:
     assert find(Path("/nowhere"), there, home=home) == locate.Target(url=URL, token="ry_of_home")
 
 
-def test_the_token_of_the_home_goes_nowhere_else(home: Path) -> None:
-    with pytest.raises(errors.Unauthorized, match="no token for the yard at http://lab:1"):
-        find(home, {"RUNYARD_URL": "http://lab:1"})
+def test_the_token_of_the_home_goes_nowhere_else(home: Path, serve: Serve) -> None:
+    other = serve(lambda handler: handler.reply(200)).url
+    with pytest.raises(errors.Unauthorized, match=f"no token for the yard at {other}"):
+        find(home, {"RUNYARD_URL": other})
     assert find(home, {"RUNYARD_URL": f"{URL}/"}).token == "ry_of_home"
+
+
+@pytest.mark.parametrize("url", ["notaurl", "ftp://lab", "http://lab:port"])
+def test_a_bad_address_is_told_before_a_missing_token(home: Path, url: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        find(home, {"RUNYARD_URL": url})
+    assert "http://127.0.0.1:9090" in caught.value.fix
+
+
+def test_that_nobody_answers_is_told_before_a_missing_token(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(errors.YardUnreachable, match=f"no yard answers at {nobody}"):
+        find(home, {"RUNYARD_URL": nobody})
 
 
 def test_a_yard_that_is_gone_is_not_spoken_to(home: Path) -> None:
@@ -83,7 +102,7 @@ def test_a_complaint_is_read_from_what_a_command_wrote() -> None:
     assert address.complaint("")[0].endswith("it said nothing")
 
 
-def test_a_home_for_a_yard_elsewhere(home: Path) -> None:
+def test_a_home_for_a_yard_elsewhere(home: Path, serve: Serve) -> None:
     (home / "config.toml").write_text('url = "https://lab.example/"\nca_file = "/lab.pem"\n')
     (home / "token").chmod(0o644)
     with pytest.raises(errors.Unauthorized, match="others may read") as caught:
@@ -91,5 +110,6 @@ def test_a_home_for_a_yard_elsewhere(home: Path) -> None:
     assert "chmod 600" in caught.value.fix
     (home / "token").chmod(0o600)
     assert find(home) == locate.Target(url="https://lab.example/", token="ry_of_home", ca_file="/lab.pem")
-    with pytest.raises(errors.Unauthorized, match="no token for the yard at http://other:1"):
-        find(home, {"RUNYARD_URL": "http://other:1"})
+    other = serve(lambda handler: handler.reply(200)).url
+    with pytest.raises(errors.Unauthorized, match=f"no token for the yard at {other}"):
+        find(home, {"RUNYARD_URL": other})

@@ -54,3 +54,18 @@ def test_what_cannot_be_is_told(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         SiteSpec.parse({**BOXES, **changes})
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("option", ["foo", "partition", "cpus", "hoff.keep"])
+def test_this_machine_takes_no_option_that_nobody_reads(option: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=f"options.{option}: there is no such option") as caught:
+        SiteSpec().edited({"options": {option: "1"}})
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("kind", ["local", "slurm", "gridengine"])
+def test_what_the_agent_itself_is_told_is_the_same_everywhere(kind: str) -> None:
+    told = {"cache_limit": "1G", "keep": "failed:1d", "checkpoint_every": "5m", "scratch": "/s", "disk_reserve": "1G"}
+    assert SiteSpec.parse({"kind": kind, "options": told}).options == told
+    with pytest.raises(errors.InvalidInput, match="disk_reserve"):
+        SiteSpec.parse({"kind": kind, "options": {"disk_reserve": "much"}})

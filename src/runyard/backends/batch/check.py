@@ -20,6 +20,7 @@ from runyard.model.resources import Resources
 
 PROBE_S = 60.0
 SHARED = "choose a directory that all nodes share with --dir"
+CONFIGURED = "see whether its client programs are configured here"
 RELAY = "relay: "  # begins the lines of a probe's answer that come from the agent's script
 OLDEST_PYTHON = (3, 6)
 
@@ -56,16 +57,25 @@ class _Bench:
         if missing:
             fix = "run the agent where they are, or name their directory with --option bin=DIRECTORY"
             return Check(name="commands", ok=False, text=f"there is no {', no '.join(missing)} here", fix=fix)
-        said = self.scheduler.run(dialect.version_command())
-        return Check(name="commands", ok=True, text=first_line(said.stdout + b"\n" + said.stderr))
+        return self._version()
+
+    def _version(self) -> Check:
+        """Client programs without their configuration do not even say who they are: they have an error to tell, and
+        nothing for standard output."""
+        command = self.scheduler.dialect.version_command()
+        said = self.scheduler.run(command)
+        if said.ok or first_line(said.stdout):
+            return Check(name="commands", ok=True, text=first_line(said.stdout + b"\n" + said.stderr))
+        why = first_line(said.stderr) or f"it ended with {said.code}"
+        return Check(name="commands", ok=False, text=f"{command[0]} does not work: {why}", fix=CONFIGURED)
 
     def queue(self) -> Check:
         title = self.scheduler.dialect.title
         try:
             jobs = [native for native in self.scheduler.queue() if native.ending is None]
         except Unanswered as error:
-            fix = "see whether the cluster is up, and whether its client programs are configured here"
-            return Check(name="scheduler", ok=False, text=f"{title} does not answer: {error}", fix=fix)
+            text = f"{title} does not answer: {error}"
+            return Check(name="scheduler", ok=False, text=text, fix=f"{CONFIGURED}, and whether the cluster is up")
         return Check(name="scheduler", ok=True, text=f"{title} answers; {self.scheduler.user()} has {len(jobs)} jobs")
 
     def shared_directory(self) -> Check:

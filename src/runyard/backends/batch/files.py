@@ -47,15 +47,13 @@ class Trace:
 class Files:
     def __init__(self, host: Host, directory: str, python: str) -> None:
         self._host, self._directory, self._python = host, directory, python
+        # Named once: another version that is installed meanwhile is for the next start of this agent.
+        self.runner_directory = f"{directory}/runner-{runner.digest()}"
         self._program = resources.files(__package__).joinpath("far.py").read_text(encoding="utf-8")
         self._has_runner = False
 
     def batch_directory(self, batch: str) -> str:
         return f"{self._directory}/batches/{batch}"
-
-    @property
-    def runner_directory(self) -> str:
-        return f"{self._directory}/runner-{runner.digest()}"
 
     def install_runner(self) -> None:
         """Raises OSError."""

@@ -68,7 +68,7 @@ def _encoded(size: int) -> int:
 def _failure(run: RunOutcome) -> str:
     """The cause with its numbers, and what to change in the form."""
     asked, reason = run.view["params"]["settings"], str(run.view["reason"])
-    parts = [run.error, _last_words(run) if reason == "error" else "", _advice(reason, asked)]
+    parts = [run.error, _last_words(run) if reason in ("error", "disk") else "", _advice(reason, asked)]
     return "; ".join(part for part in parts if part)
 
 

@@ -7,6 +7,7 @@ A job is a run, or an array of runs with consecutive ids under the id of the fir
 from __future__ import annotations
 
 import enum
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,12 @@ def members(run: Mapping[str, Any]) -> range:
     array = run.get("array")
     first = int(run["id"])
     return range(first, first + array["count"]) if array and array["offset"] == 0 else range(first, first + 1)
+
+
+def name(run: Mapping[str, Any]) -> str:
+    """Both tools have one for every job: where nobody gave it, that of the program."""
+    command = run["command"].split() if isinstance(run["command"], str) else run["command"]
+    return str(run["name"] or posixpath.basename(next(iter(command), "")))
 
 
 def array_id(run: Mapping[str, Any]) -> int:

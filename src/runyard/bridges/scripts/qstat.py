@@ -19,7 +19,8 @@ Run = Mapping[str, Any]
 
 
 def is_in_error(run: Run) -> bool:
-    return run["state"] == "failed" and run["reason"] in NOT_STARTED
+    """Of jobs of qsub only: whoever uses `runyard submit` looks for what failed elsewhere, and clears no queue."""
+    return run["dialect"] == "gridengine" and run["state"] == "failed" and run["reason"] in NOT_STARTED
 
 
 def state(run: Run) -> str:
@@ -54,7 +55,7 @@ def _line(row: Sequence[Run]) -> str:
     prior = 0.5 + run["priority"] / 2000
     slots = run["resources"].get("cpus", 1)
     return (
-        f"{jobs.array_id(run):7d} {prior:7.5f} {run['name']:10.10s} {run['owner']:12.12s} {state(run):5s} "
+        f"{jobs.array_id(run):7d} {prior:7.5f} {jobs.name(run):10.10s} {run['owner']:12.12s} {state(run):5s} "
         f"{when(begun)} {queue:30.30s} {slots:5d} {_tasks(row)}"
     ).rstrip()
 
@@ -91,7 +92,7 @@ def _facts(runs: Sequence[Run], spec: Mapping[str, Any]) -> Iterator[tuple[str, 
     for name, flag in (("stdout_path_list", "stdout"), ("stderr_path_list", "stderr")):
         if spec.get(flag):
             yield name, f"NONE:NONE:{spec[flag]}"
-    yield "job_name", run["name"]
+    yield "job_name", jobs.name(run)
     yield "hard_queue_list", run["site"] or "any"
     yield "env_list", ",".join(name for name in env if not name.startswith("SGE_O_"))
     if spec.get("command"):

@@ -55,6 +55,8 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
     )
     if source is None:
         _tell_joined(job, given.words)
+    elif not interpreter:
+        _tell_first_line(job, source)
     _ask(job, whole)
     _name_files(job, whole, here)
     _export(job, whole, source, here)
@@ -81,6 +83,16 @@ def _tell_joined(job: Job, words: list[str]) -> None:
     if job.command != words and any(shlex.quote(word) != word for word in words):
         text = f"-b y: a shell reads the words once more, without their quotes: {' '.join(words)}"
         job.notice(text, "forbid it with -shell n")
+
+
+def _tell_first_line(job: Job, source: Script) -> None:
+    """A shell that reads another language fails at once, and in words that tell nobody why."""
+    if not source.is_shell:
+        program = source.interpreter if "/" in source.interpreter else f"/PATH/TO/{source.interpreter}"
+        job.notice(
+            "the #! line counts here; a queue without shell_start_mode unix_behavior has a shell read the script",
+            f"add a line that counts in every queue: #$ -S {program}",
+        )
 
 
 def _name(given: Given, source: Script | None) -> str:

@@ -126,7 +126,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Row, datetime.datetime], str]]] = {
     "F": ("ARRAY_JOB_ID", lambda row, now: str(jobs.array_id(row[0]))),
     "K": ("ARRAY_TASK_ID", lambda row, now: _tasks(row)),
     "P": ("PARTITION", lambda row, now: row[0]["site"] or "any"),
-    "j": ("NAME", lambda row, now: row[0]["name"]),
+    "j": ("NAME", lambda row, now: jobs.name(row[0])),
     "u": ("USER", lambda row, now: row[0]["owner"]),
     "t": ("ST", lambda row, now: STATES[state(row[0])]),
     "T": ("STATE", lambda row, now: state(row[0])),

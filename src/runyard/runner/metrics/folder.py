@@ -34,9 +34,10 @@ class Mark(NamedTuple):
 class Folder:
     def __init__(self, path: bytes) -> None:
         self.path = path
-        self._avoided = [_identity(place) for place in (b".", b"../..")]  # runs of this site, this one among them
+        self._avoided: "Optional[List[Optional[Tuple[int, int]]]]" = None  # runs of this site, this one among them
         self._taken: Dict[bytes, Tuple[int, int]] = {}  # size and time that were seen when it was read to its end
-        found, is_all = self._look()
+        is_new = path == os.path.join(os.getcwdb(), b"outputs")  # the attempt's own: nobody was there before it
+        found, is_all = ([], True) if is_new else self._look()
         # What could not be looked through is known by time: the runner wrote this file just now.
         self._begun = 0 if is_all else _changed(b"started/runner.json")
         self._marks = {file.path: Mark(file, _last_bytes(os.path.join(path, file.path), file)) for file in found}
@@ -95,6 +96,8 @@ class Folder:
     def _may_enter(self, entry: "os.DirEntry[bytes]") -> bool:
         if entry.name.startswith((b".", b"__")) or not entry.is_dir(follow_symlinks=False):
             return False
+        if self._avoided is None:
+            self._avoided = [_identity(place) for place in (b".", b"../..")]
         inodes = [place[1] for place in self._avoided if place is not None]
         return entry.inode() not in inodes or _identity(entry.path) not in self._avoided
 

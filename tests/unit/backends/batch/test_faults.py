@@ -362,3 +362,17 @@ def test_variables_that_would_hide_jobs_are_hidden_themselves(
     accepted(cluster, backend, job)
     backend.poll([job])
     assert (cluster.site / "seen").read_text() == "partition= conf=/etc/mine\n"
+
+
+@pytest.mark.parametrize(
+    "error", ['error: fopen("/opt/sge/default/common/act_qmaster") failed', "sbatch: fatal: no configuration source"]
+)
+def test_the_site_test_does_not_take_an_error_for_a_version(cluster: FakeCluster, error: str) -> None:
+    cluster.says("sbatch", err=f"{error}\nmore\n", code=1)
+    [check] = cluster.backend().site_test()
+    assert (check.name, check.ok) == ("commands", False)
+    assert error in check.text
+    assert "configured" in check.fix
+    cluster.says("sbatch", "slurm 22.05.8\n")
+    found = cluster.backend().site_test()[0]
+    assert (found.ok, found.text) == (True, "slurm 22.05.8")

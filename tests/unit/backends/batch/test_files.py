@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,18 @@ def test_the_runner_is_copied_whole(files: Files) -> None:
     place = Path(files.runner_directory)
     copied = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
     assert copied == set(runner.files())
+
+
+def test_the_runner_stays_the_one_that_was_installed(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody installs another version of runyard while the yard is up."""
+    files.install_runner()
+    shutil.copytree(runner.HERE, tmp_path / "newer")
+    (tmp_path / "newer" / "more.py").touch()
+    monkeypatch.setattr(runner, "HERE", str(tmp_path / "newer"))
+    files.install_runner()
+    assert Path(files.runner_directory, "__main__.py").is_file()
 
 
 def test_problems_are_told_in_a_sentence(files: Files, tmp_path: Path) -> None:
