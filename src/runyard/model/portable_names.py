@@ -24,7 +24,6 @@ _ODD = re.compile(r"[^A-Za-z0-9._=,+-]")
 _WORD = re.compile(r"[a-z_](?:[a-z0-9_.-]*[a-z0-9_])?")  # cannot be taken for a number
 _READ_OTHERWISE = frozenset({"true", "false", "null", "nan", "inf"})
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
-_RUN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,58}[A-Za-z0-9_])?")
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f:*?"<>|\\\ud800-\udfff]')
 
 
@@ -41,11 +40,6 @@ def configuration(params: Mapping[str, Any], name: str) -> str:
 def _named(name: str) -> str:
     is_plain = _NAME.fullmatch(name) and len(name) <= LONGEST and not _RESERVED.fullmatch(name)
     return name if is_plain else _with_digest(name, name)
-
-
-def run(number: int, name: str) -> str:
-    """The number alone tells runs apart."""
-    return f"{number}-{name}" if _RUN_NAME.fullmatch(name) else str(number)
 
 
 def project(name: str) -> str:

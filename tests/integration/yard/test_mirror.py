@@ -59,7 +59,7 @@ def trouble(yard: Yard) -> str:
 def test_a_run_that_succeeded_is_there_whole(mirrored: Yard, share: Path) -> None:
     script = "echo said; mkdir $OUTPUT_DIR/deep; echo 1 >$OUTPUT_DIR/deep/loss.csv; echo 2 >$OUTPUT_DIR/12:30.txt"
     run = submit(mirrored, script, params={"lr": 0.1, "width": 64}, name="base")
-    place = appears(share / "p" / "runs" / "lr=0.1,width=64" / f"{run}-base")
+    place = appears(share / "p" / "runs" / "lr=0.1,width=64" / str(run))
     assert (place / "outputs/deep/loss.csv").read_text() == "1\n"
     assert (place / "log.txt").read_text() == "said\n"
     assert read(place / "params.json") == {"lr": 0.1, "width": 64}
@@ -194,7 +194,7 @@ def test_a_file_system_that_knows_little_will_do(make_yard: Callable[..., Yard],
     run = submit(yard, script, params={"optimizer": "Adam", "path": "a:b"}, name="odd")
     place = appears(share / "p" / "runs")
     until(lambda: list(place.glob("*/*/run.json")), "the run is there", timeout_s=PATIENCE_S)
-    (found,) = place.glob(f"*/{run}-odd")
+    (found,) = place.glob(f"*/{run}")
     files = {output["path"]: output["file"] for output in read(found / "run.json")["outputs"]}
     assert {path: (found / file).read_text().strip() for path, file in files.items()} == {name: name for name in names}
     log = share / "p" / "logs" / f"{run}.log"

@@ -79,12 +79,6 @@ def test_what_is_long_or_odd_stays_readable() -> None:
     assert portable_names.configuration({"n": 1}, "") != portable_names.configuration({"n": "1"}, "")
 
 
-@given(st.integers(1, 1 << 60), NAMES)
-def test_a_run_is_named_safely(number: int, name: str) -> None:
-    found = portable_names.run(number, name)
-    assert is_safe(found) and found.split("-")[0] == str(number)
-
-
 @given(st.lists(st.lists(NAMES.filter(lambda part: "/" not in part), min_size=1, max_size=3), max_size=8))
 def test_files_keep_apart_wherever_they_are_written(parts: list[list[str]]) -> None:
     paths = {"/".join(path) for path in parts}

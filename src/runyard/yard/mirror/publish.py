@@ -99,7 +99,7 @@ class Results(Walk):
 
     def _publish(self, result: Result, tag: str) -> None:
         row, project = result.row, portable_names.project(result.row.project)
-        name = f"{portable_names.run(row.id, row.name)}{tag}"
+        name = f"{row.id}{tag}"
         has_failed = row.state == RunState.FAILED
         place = self._share.root / project / ("failed" if has_failed else "runs") / result.configuration / name
         if not self._is_published(place, result):
