@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -15,6 +16,10 @@ from tests.labs import components, table
 pytest_plugins = ["tests.labs.postgres", "tests.labs.yard", "tests.labs.clusters"]
 
 _PROPERTY = "component"
+
+# A shell gives what it starts in the background deaf ears for Ctrl-C, and tests send some.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two busy cores: how long a draw takes says nothing here.
 settings.register_profile("runyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
