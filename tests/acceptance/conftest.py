@@ -10,7 +10,9 @@ import pytest
 from tests.acceptance.apart import Apart
 from tests.acceptance.cluster_yard import ClusterYard
 from tests.acceptance.pool import Tickets
+from tests.acceptance.test_ssh_nodes import NodeYard
 from tests.labs.cluster import Cluster
+from tests.labs.nodes import NodeLab
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.yard import Yard
 
@@ -72,4 +74,17 @@ def either(request: pytest.FixtureRequest) -> Iterator[Callable[..., Yard]]:
 
     yield make
     for yard in made:
+        yard.remove()
+
+
+@pytest.fixture
+def nodes(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
+    """A node that shares no directory with this machine, and is reached by ssh only."""
+    yard = Yard(local_site="off")
+    try:
+        made = NodeYard(node_lab("hoff"), yard)
+        made.add_site()
+        made.until_up()
+        yield made
+    finally:
         yard.remove()

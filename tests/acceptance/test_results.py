@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.test_ssh_nodes import NodeYard
-from tests.labs.nodes import NodeLab
-from tests.labs.yard import Yard
-
-
-@pytest.fixture
-def nodes(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
-    yard = Yard(local_site="off")
-    try:
-        made = NodeYard(node_lab("hoff"), yard)
-        made.add_site()
-        made.until_up()
-        yield made
-    finally:
-        yard.remove()
 
 
 def test_outputs_of_a_node_come_while_its_run_goes_on(nodes: NodeYard, tmp_path: Path) -> None:

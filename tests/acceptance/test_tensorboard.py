@@ -20,7 +20,6 @@ import pytest
 from runyard.client.run import Run
 from tests.acceptance.test_ssh_nodes import SITE, NodeYard
 from tests.acceptance.witness import alive, until
-from tests.labs.nodes import NodeLab
 from tests.labs.yard import Yard
 
 # Writes as many points as the file `go` has lines, and ends when that says so.
@@ -77,19 +76,6 @@ def training(yard: Yard, tmp_path: Path) -> Iterator[Callable[[str], Training]]:
 def _append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
-
-
-@pytest.fixture
-def nodes(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
-    """A node that shares no directory with this machine, and is reached by ssh only."""
-    yard = Yard(local_site="off")
-    try:
-        made = NodeYard(node_lab("hoff"), yard)
-        made.add_site()
-        made.until_up()
-        yield made
-    finally:
-        yard.remove()
 
 
 def train_on(nodes: NodeYard, node: str, name: str) -> Training:

@@ -99,11 +99,7 @@ def test_follow_with_json_keeps_stdout_for_the_document(cli) -> None:
 
 def test_leaving_a_followed_run_leaves_it_running(shared, document, cli) -> None:
     command = shared.command("submit", "--follow", "--", "sh", "-c", "echo started; sleep 60")
-    following = subprocess.Popen(
-        command, env=shared.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # Where the tests themselves run in the background, shells have made this signal ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    following = subprocess.Popen(command, env=shared.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert following.stdout is not None
     assert following.stdout.readline() == "started\n"
     following.send_signal(signal.SIGINT)
