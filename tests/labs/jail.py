@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from tests.labs.sshd import SshLab
+from tests.labs.supervise import remove
 
 SFTP = """\
 #!/bin/sh
@@ -42,13 +42,13 @@ class JailLab(SshLab):
     def tidy(self) -> None:
         """Sshd alive, and nothing left in the drop box."""
         super().tidy()
-        shutil.rmtree(self.incoming)
+        remove(self.incoming)
         self.incoming.mkdir()
         self.user.own(self.incoming)
 
     def stop(self) -> None:
         super().stop()
-        shutil.rmtree(self.jail)
+        remove(self.jail)
 
     def sftp(self, *lines: str) -> str:
         """What a person types at sftp's prompt; the first line that fails ends it."""

@@ -40,7 +40,7 @@ def main(leftovers: list[str]) -> None:
     supervisor.serve()
     supervisor.end_all()
     for leftover in leftovers:
-        _remove(Path(leftover))
+        remove(Path(leftover))
 
 
 class Supervisor:
@@ -146,8 +146,8 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _remove(path: Path) -> None:
-    """Other machines of the lab may still be writing as they die."""
+def remove(path: Path) -> None:
+    """The whole tree; processes and other machines of a lab may still be writing into it as they end."""
     deadline = time.monotonic() + 10
     while path.exists() and time.monotonic() < deadline:
         if path.is_relative_to("/sys/fs/cgroup"):

@@ -13,6 +13,7 @@ from runyard.hosts.ssh import SshHost
 from tests.integration.hosts.remote_site import RemoteSite
 from tests.labs.cluster import Cluster
 from tests.labs.sshd import SshLab
+from tests.labs.supervise import remove
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def far_directory(lab: SshLab) -> Iterator[str]:
     directory = Path(tempfile.mkdtemp(prefix="ry-place-"))
     lab.user.own(directory)
     yield str(directory)
-    shutil.rmtree(directory)
+    remove(directory)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from runyard.testing.backend_contract import BackendContract, Jobs
 from tests.integration.batch.site import OwnedJobs
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.sshd import SshLab
+from tests.labs.supervise import remove
 
 
 class OverSsh(BackendContract):
@@ -31,7 +31,7 @@ class OverSsh(BackendContract):
         place = Path(tempfile.mkdtemp(prefix="ry-node-"))
         lab.user.own(place)
         yield place
-        shutil.rmtree(place)
+        remove(place)
 
     @pytest.fixture
     def tmp_path(self, lab: SshLab, directory: Path) -> Path:
