@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ictrain.images import Array, Split
+from ictrain.images import SIDE, Array, Split
 
 FEATURES = 96
+MIDDLE = 0.5  # of what a picture's values can be
+
+
+def filters(base: str) -> Array:
+    """The base network: fixed random filters, the same ones for the same name."""
+    random = np.random.default_rng(zlib.crc32(base.encode()))
+    values = SIDE * SIDE * 3
+    return random.normal(0, 1 / np.sqrt(values), (values, FEATURES)).astype(np.float32)
 
 
 def extract(base: str, images: Array) -> Array:
-    """What the base network sees: fixed random filters, the same ones for the same name."""
-    random = np.random.default_rng(zlib.crc32(base.encode()))
-    flat = images.reshape(len(images), -1) - 0.5
-    filters = random.normal(0, 1 / np.sqrt(flat.shape[1]), (flat.shape[1], FEATURES))
-    return np.asarray(np.maximum(0, flat @ filters), np.float32)
+    """What the base network sees."""
+    flat = images.reshape(len(images), -1) - MIDDLE
+    return np.asarray(np.maximum(0, flat @ filters(base)), np.float32)
 
 
 def softmax(logits: Array) -> Array:

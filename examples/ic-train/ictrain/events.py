@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from ictrain.protobuf import double, field
+
 _POLYNOMIAL = 0x82F63B78  # CRC-32C, reflected
 
 
@@ -52,11 +54,11 @@ class EventFile:
         directory.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.0.v2"
         self._file = (directory / name).open("ab")
-        self._write(_event(_text(3, b"brain.Event:2")))
+        self._write(_event(field(3, "brain.Event:2")))
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        summary = b"".join(_bytes(1, _scalar(tag, value)) for tag, value in values.items())
-        self._write(_event(_varint_field(2, step) + _bytes(5, summary)))
+        summary = b"".join(field(1, _scalar(tag, value)) for tag, value in values.items())
+        self._write(_event(field(2, step) + field(5, summary)))
 
     def close(self) -> None:
         self._file.close()
@@ -67,29 +69,10 @@ class EventFile:
 
 
 def _event(fields: bytes) -> bytes:
-    return b"\x09" + struct.pack("<d", time.time()) + fields
+    return double(1, time.time()) + fields
 
 
 def _scalar(tag: str, value: float) -> bytes:
     """A value as TensorFlow 2 writes it: a tensor of no dimensions, for the plug-in that draws scalars."""
-    tensor = _varint_field(1, 1) + _bytes(2, b"") + _bytes(5, struct.pack("<f", value))
-    return _text(1, tag.encode()) + _bytes(8, tensor) + _bytes(9, _bytes(1, _text(1, b"scalars")))
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def _varint_field(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
-
-
-def _bytes(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-_text = _bytes
+    tensor = field(1, 1) + field(2, b"") + field(5, struct.pack("<f", value))
+    return field(1, tag) + field(8, tensor) + field(9, field(1, field(1, "scalars")))

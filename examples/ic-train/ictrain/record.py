@@ -125,6 +125,7 @@ def _save_hdf_row(pandas: Any, path: Path, key: str, run_id: str, row: dict[str,
     if path.exists():
         old = pandas.read_hdf(path, key)
         frame = pandas.concat([old.drop(index=run_id, errors="ignore"), frame])
+    frame = frame.infer_objects()  # numbers are numbers: what plots and sorts the table asks for that
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns of mixed values are stored as objects, as they were before
         frame.to_hdf(fresh, key=key, mode="w")
