@@ -41,7 +41,7 @@ example-deps: $(TRAINER)  ## what examples with PyTorch, Keras or PyTables and t
 	@sh scripts/make-keras2-venv "$(KERAS2)" tests/labs/keras2.txt
 
 $(TRAINER): examples/patchwise/requirements.txt examples/ic-train/requirements.txt examples/torch-digits/requirements.txt \
-		tests/labs/writers.txt scripts/make-venv
+		tests/labs/writers.txt tests/labs/searchers.txt scripts/make-venv
 	@sh scripts/make-venv "$(PYTHON)" $(@D)
 	@$(@D)/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
 		$(patsubst %,--requirement %,$(filter %.txt,$^))

@@ -22,9 +22,9 @@ meanwhile goes to standard error. Errors are two lines, `error: â€¦` and `fix: â
 `RUNYARD_DEBUG=1` adds the traceback. Tables are as wide as the terminal, and neither cut nor coloured in a pipe;
 `NO_COLOR=1` switches colours off.
 
-**Which runs:** `42`, several (`42 43`), ranges (`3-9`), lists (`1,4-6`), `last` for your newest, `S1` for all runs of a
-[sweep](../howto/sweeps.md), or filters such as `--state queued --project digits --tag probe`. `--state active` means
-queued, starting or running.
+**Which runs:** `42`, several (`42 43`), ranges (`3-9`), lists (`1,4-6`), `last` for your newest, `S1` or its name for
+all runs of a [sweep](../howto/sweeps.md), or filters such as `--state queued --project digits --tag probe`.
+`--state active` means queued, starting or running.
 
 **Which yard:** the one of the home directory `RUNYARD_HOME`, or the one at `RUNYARD_URL` with the token
 `RUNYARD_TOKEN`. `submit`, `sweep` and `retry` start the home's yard when it does not run.

@@ -15,7 +15,8 @@ RunyardError
 │   ├── HomeInUse       this home directory
 │   └── SiteInUse       this site: it has an agent
 ├── YardUnreachable     no answer from the yard
-│   └── BlobStoreError  or none from where it keeps files: for whoever waits, the same
+│   ├── BlobStoreError  or none from where it keeps files: for whoever waits, the same
+│   └── StoreError      or none from its PostgreSQL
 └── BrokerError         the message broker cannot do its part
     ├── BrokerUnreachable   no connection to it, or no answer: trying again may help
     └── BrokerRefused       it said no: somebody must change something
@@ -158,6 +159,12 @@ class BlobStoreError(YardUnreachable):
 
     code = "blob_store"
     exit_code = 1
+
+
+class StoreError(YardUnreachable):
+    """The yard's store does not answer."""
+
+    code = "store"
 
 
 class BrokerError(RunyardError):

@@ -63,7 +63,7 @@ class Composition:
         """`docker compose exec`."""
         return subprocess.run(
             command, env=self.environment(service), cwd=self.home(service), capture_output=True, text=True,
-            timeout=120, check=False,
+            timeout=240, check=False,
         )  # fmt: skip
 
     @contextlib.contextmanager
@@ -80,7 +80,7 @@ class Composition:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            process.wait(120)
             end_processes_of(self.home(service))
 
     def write_stand_in_for_docker(self, directory: Path) -> None:
@@ -95,7 +95,7 @@ class Composition:
         (directory / "docker").chmod(0o755)
 
     def _until_healthy(self, service: str, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while self.health(service).returncode:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"{service} does not come up:\n{self.log(service)}")

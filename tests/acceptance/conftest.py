@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.apart import Apart
 from tests.acceptance.cluster_yard import ClusterYard
+from tests.acceptance.cron_yard import CronYard
 from tests.acceptance.pool import Tickets
 from tests.acceptance.test_ssh_nodes import NodeYard
 from tests.labs.cluster import Cluster
@@ -40,6 +41,21 @@ def cluster_yard(
         return yards_by_lab[lab]
 
     return get
+
+
+@pytest.fixture
+def cron_yard(request: pytest.FixtureRequest) -> Iterator[Callable[..., CronYard]]:
+    """`cron_yard("slurm", "--option", "relay=node", isolate=True)`: a home without a daemon, such a lab as its site."""
+    made: list[CronYard] = []
+
+    def build(kind: str, *options: str, eager: bool = True, **lab: Any) -> CronYard:
+        made.append(CronYard(request.getfixturevalue(f"{kind}_lab")(**lab), kind, *options))
+        made[-1].add_site(eager=eager)
+        return made[-1]
+
+    yield build
+    for yard in made:
+        yard.remove()
 
 
 @pytest.fixture

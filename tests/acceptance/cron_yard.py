@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shlex
@@ -11,9 +12,11 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.acceptance.cluster_yard import SITE
+from tests.acceptance.cluster_yard import SITE, OnCluster
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.cluster import Cluster
 
@@ -43,7 +46,19 @@ def scheduler_options(lab: Cluster) -> list[str]:
     return words
 
 
-class CronYard:
+@dataclass(frozen=True, kw_only=True)
+class Handed:
+    """Over to the scheduler: the native job, and the directory of the attempt."""
+
+    native: str
+    directory: Path
+
+    @property
+    def has_begun(self) -> bool:
+        return (self.directory / "started" / "runner.json").exists()
+
+
+class CronYard(OnCluster):
     def __init__(self, lab: Cluster, kind: str, *options: str, config: str = 'network_home = "yes"\n') -> None:
         self.lab, self.python = lab, install(lab)
         self.home = lab.directory / f"cron-{secrets.token_hex(4)}"
@@ -52,10 +67,12 @@ class CronYard:
         for path in (self.home, self.home / "config.toml"):
             lab.user.own(path)
         self._site = ["--kind", kind, "--dir", str(self.home / "site"), "--python", NODE_PYTHON, *options]
-        self._site += [*scheduler_options(lab), "--option", "poll_interval=1"]
+        self._site += scheduler_options(lab)
 
-    def add_site(self) -> None:
-        answer = self.cli("site", "add", SITE, *self._site)
+    def add_site(self, *, eager: bool = True) -> None:
+        """`eager` looks at the queue every second, for tests that are not about how often it is looked at."""
+        pace = ["--option", "poll_interval=1"] if eager else []
+        answer = self.cli("site", "add", SITE, *self._site, *pace)
         assert answer.returncode == 0, answer.stderr
 
     def cli(self, *words: str, login: str = "", **options: str) -> subprocess.CompletedProcess[str]:
@@ -79,11 +96,30 @@ class CronYard:
         return subprocess.Popen(command, env=env, cwd=self.home, stdout=pipe, stderr=pipe, text=True)
 
     def states(self) -> list[str]:
-        """As the store has them; nothing of runyard runs for this, and so nothing is relayed by it."""
-        with contextlib.closing(
-            sqlite3.connect(f"file:{self.home / 'yard.db'}?mode=ro", uri=True, timeout=30)
-        ) as store:
-            return [state for (state,) in store.execute("SELECT state FROM runs ORDER BY id")]
+        return [row["state"] for row in self._ask("SELECT state FROM runs ORDER BY id")]
+
+    def told(self) -> dict[int, dict[str, Any]]:
+        """Runs whose first attempt is told to be over, as `show` has them in brief."""
+        runs = {row["id"]: {**row, "attempts": []} for row in self._ask("SELECT id, state, reason FROM runs")}
+        for attempt in self._ask("SELECT * FROM attempts ORDER BY run_id, number"):
+            runs[attempt["run_id"]]["attempts"].append(attempt)
+        return {run: shown for run, shown in runs.items() if shown["attempts"] and shown["attempts"][0]["outcome"]}
+
+    def handed_over(self) -> dict[int, Handed]:
+        """By run, of batches of one: as the site's files have them."""
+        found = {}
+        for note in (self.home / "site" / "batches").glob("*/accepted"):
+            native = json.loads(note.read_text().splitlines()[-1])["id"]
+            for directory in json.loads((note.parent / "manifest.json").read_text())["jobs"].values():
+                found[int(Path(directory).parent.name)] = Handed(native=native, directory=Path(directory))
+        return found
+
+    def _ask(self, question: str) -> list[dict[str, Any]]:
+        """Of the store itself; nothing of runyard runs for this, and so nothing is relayed by it."""
+        place = f"file:{self.home / 'yard.db'}?mode=ro"
+        with contextlib.closing(sqlite3.connect(place, uri=True, timeout=30)) as store:
+            store.row_factory = sqlite3.Row
+            return [dict(row) for row in store.execute(question)]
 
     def processes(self) -> list[int]:
         """Everything alive that names this home in its arguments or its environment."""

@@ -58,7 +58,7 @@ class LudwigLab:
             shown = self.yard.client().site(SITE)["nodes"]
             return {node["name"] for node in shown if node["state"] == "alive"} >= set(names)
 
-        until(alive, what=f"{names} in use", timeout=180)
+        until(alive, what=f"{names} in use", timeout=300)
 
     def client(self, project: str, param2default: Mapping[str, Any] | None = None) -> Client:
         return Client(project, param2default, share=self.share, python=self.python, yard=self.yard.client())
@@ -77,7 +77,7 @@ class LudwigLab:
     def ended(self, runs: Iterable[Run]) -> list[dict[str, Any]]:
         client = self.yard.client()
         ids = [run.id for run in runs]
-        until(lambda: all(run.final for run in client.runs_by_id(ids).values()), what="all runs over", timeout=280)
+        until(lambda: all(run.final for run in client.runs_by_id(ids).values()), what="all runs over", timeout=400)
         found = client.runs_by_id(ids)
         return [found[number].data for number in ids]
 

@@ -50,7 +50,7 @@ class Person:
         return self._run(["runyard", *words], "")
 
     def end(self, run: int) -> str:
-        self.cli("wait", str(run), "--timeout", "2m")
+        self.cli("wait", str(run), "--timeout", "4m")
         shown = json.loads(self.cli("show", str(run), "--json").stdout)
         assert shown["state"] == "succeeded", f"{shown['reason']}: {shown['detail']}"
         return self.cli("logs", str(run)).stdout
@@ -65,6 +65,6 @@ class Person:
 
     def _run(self, command: list[str], input: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, env=self.env, cwd=self.home, input=input, capture_output=True, text=True, timeout=240, check=False,
+            command, env=self.env, cwd=self.home, input=input, capture_output=True, text=True, timeout=400, check=False,
             **self.lab.user.popen_options(),
         )  # fmt: skip

@@ -46,7 +46,7 @@ class Pool:
             yield process
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(120)
 
     def agent_that_dies(self, name: str, step: str) -> None:
         """One that ends itself by SIGKILL at that step; see `doomed`. Returns when it has."""
@@ -54,9 +54,10 @@ class Pool:
         note.unlink(missing_ok=True)
         process = self._spawn(name, ["-c", Path(doomed.__file__).read_text(), step, str(note)], 1, "")
         try:
-            process.wait(120)
+            process.wait(240)
         finally:
             process.kill()
+            process.wait()
         assert note.exists(), f"it ended before it came to {step}:\n{self.log(name)}"
 
     def home(self, name: str) -> Path:
@@ -92,14 +93,14 @@ class Tickets:
         return [one["prefetch_count"] for one in found if one["queue"]["name"] == QUEUE]
 
     def until_taken_by(self, agents: int) -> None:
-        until(lambda: len(self.prefetches()) == agents, what=f"{agents} agents listening", timeout=120)
+        until(lambda: len(self.prefetches()) == agents, what=f"{agents} agents listening", timeout=240)
 
     @contextlib.contextmanager
     def redeemed(self) -> Iterator[None]:
         """What happens inside has an agent take a ticket and acknowledge it."""
         before = self.count("ack")
         yield
-        until(lambda: self.count("ack") > before, what="a ticket redeemed", timeout=150)
+        until(lambda: self.count("ack") > before, what="a ticket redeemed", timeout=240)
 
     def publish(self) -> None:
         """One more, whether runs wait or not."""
@@ -124,22 +125,34 @@ class Work:
 
     def __init__(self, yard: Yard, directory: Path, body: str = "sleep 0.2") -> None:
         self._client, self._body, self.witness = yard.client(), body, Witness(directory)
+        self._hold = directory / "hold"
         self.ids: list[int] = []
 
     def give(self, count: int, **fields: Any) -> None:
         self.give_each([fields] * count)
 
-    def give_each(self, fields: list[dict[str, Any]]) -> None:
-        command = self.witness.command(self._body)
+    def give_each(self, fields: list[dict[str, Any]], at: Yard | None = None) -> None:
+        """`at` another server than the usual one."""
+        command, client = self.witness.command(self._body), at.client() if at else self._client
         specs = [{"command": command, "site": SITE, **each} for each in fields]
-        self.ids += [run.id for run in self._client.submit_many(specs)]
+        self.ids += [run.id for run in client.submit_many(specs)]
 
-    def until_under_way(self, ended: int = 10) -> None:
-        until(lambda: self.witness.count("end").total() >= ended, what=f"{ended} runs over", timeout=120)
-        assert self.witness.count("end").total() < len(self.ids), "nothing is left to be disturbed"
+    @contextlib.contextmanager
+    def under_way(self, count: int, ended: int = 10, at: Yard | None = None) -> Iterator[None]:
+        """So many, of which some are over inside, and those after them do not end before it is left: however long
+        anybody takes to look, there is something to be disturbed."""
+        self._hold.touch()
+        is_held = f"[ -e {self._hold} ] && [ $(grep -c ^end {self.witness.path}) -ge {ended} ]"
+        command = self.witness.command(f"{self._body}; while {is_held}; do sleep 0.1; done")
+        self.give_each([{"command": command}] * count, at)
+        until(lambda: self.witness.count("end").total() >= ended, what=f"{ended} runs over", timeout=240)
+        try:
+            yield
+        finally:
+            self._hold.unlink()
 
     def until_done_once(self) -> None:
-        until(self._is_over, what="every run over", timeout=180)
+        until(self._is_over, what="every run over", timeout=240 + len(self.ids))
         for run in self._client.runs_by_id(self.ids).values():
             assert (run.state, run.attempt) == ("succeeded", 1), run.data
         assert self.witness.count("start") == self.witness.count("end") == dict.fromkeys(self.ids, 1)

@@ -57,7 +57,7 @@ class Agents:
     def until_killed_at(self, step: str) -> None:
         self._note.unlink(missing_ok=True)
         with self._running("-c", self._program, step, str(self._note)) as agent:
-            agent.wait(120)
+            agent.wait(240)
         assert self._note.exists(), f"it ended before it came to {step}:\n{self.log.read_text()}"
 
     @contextlib.contextmanager
@@ -101,7 +101,7 @@ def test_kill_9_of_the_agent_at_each_step(yard: ClusterYard) -> None:
             for step in STEPS:
                 agents.until_killed_at(step)
         with agents.one_that_lives():
-            until(lambda: client.runs(state=["queued", "starting", "running"]) == [], timeout=180, what="all ends")
+            until(lambda: client.runs(state=["queued", "starting", "running"]) == [], timeout=400, what="all ends")
         for run in map(client.run, ids):
             assert (run.state, run.attempt) == ("succeeded", 1), run.data
             assert run.logs() == "one\ntwo\n"

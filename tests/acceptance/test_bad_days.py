@@ -20,7 +20,7 @@ MB = 1 << 20
 
 def test_bytes_that_are_no_text(yard: Yard) -> None:
     run = yard.client().submit(command=["/bin/sh", "-c", "printf 'a\\377\\376\\000b\\n'"])
-    run.wait(timeout=60)
+    run.wait(timeout=180)
     answer = subprocess.run(yard.command("logs", str(run.id)), env=yard.env, capture_output=True)
     assert answer.stdout == b"a\xff\xfe\x00b\n"
     assert yard.cli("logs", str(run.id), "--json").returncode == 0
@@ -28,7 +28,7 @@ def test_bytes_that_are_no_text(yard: Yard) -> None:
 
 def test_a_line_of_100_mb(yard: Yard) -> None:
     script = "import sys; [sys.stdout.write('x' * (1 << 20)) for _ in range(100)]; print()"
-    run = yard.client().submit(command=[sys.executable, "-c", script]).wait(timeout=120)
+    run = yard.client().submit(command=[sys.executable, "-c", script]).wait(timeout=240)
     assert run.state == "succeeded"
     assert _logged(yard, run.id) == 100 * MB + 1
 
@@ -68,7 +68,7 @@ def test_a_full_disk_stops_new_runs_with_a_sentence_and_loses_nothing(
 
 
 def _fill_and_free(yard: Yard, small: Path) -> None:
-    kept = yard.client().submit(command=["echo", "before"]).wait(timeout=60)
+    kept = yard.client().submit(command=["echo", "before"]).wait(timeout=180)
     filler = small / "filler"
     with filler.open("wb") as file:
         while True:
@@ -88,7 +88,7 @@ def _fill_and_free(yard: Yard, small: Path) -> None:
     assert "Traceback" not in refused.stderr
     filler.unlink()
     until(lambda: yard.cli("submit", "--quiet", "--", "true").returncode == 0, what="room again")
-    last = yard.client().submit(command=["echo", "after"]).wait(timeout=120)
+    last = yard.client().submit(command=["echo", "after"]).wait(timeout=240)
     assert last.logs() == "after\n"
     assert yard.client().run(kept.id).logs() == "before\n"
     until(lambda: not yard.client().runs(state="queued"), what="everything that was accepted has ended")

@@ -50,7 +50,7 @@ def test_a_tree_that_resists_is_gone(either: Callable[..., Yard], tmp_path: Path
 
 
 def test_the_stop_signal_can_be_answered(yard: Yard) -> None:
-    run = yard.client().submit(command=["python3", "-uc", ANSWERS], stop={"signal": "USR1", "grace": 30})
+    run = yard.client().submit(command=["python3", "-uc", ANSWERS], stop={"signal": "USR1", "grace": 60})
     until(lambda: run.logs() == "ready\n", what="the run is ready")
     run.cancel()
     assert (run.refresh().state, run.logs()) == ("cancelled", "ready\nsaved\n")
@@ -61,7 +61,7 @@ def test_cancel_while_it_is_starting(yard: Yard, tmp_path: Path, attempt: int) -
     witness, mark = Witness(tmp_path), f"60{attempt}.{os.getpid()}"
     ids = [run.id for run in yard.client().submit_many([{"command": witness.command(f"sleep {mark}")}] * 30)]
     yard.client().cancel(ids)
-    states = {run_id: yard.client().run(run_id).wait(timeout=60).state for run_id in ids}
+    states = {run_id: yard.client().run(run_id).wait(timeout=180).state for run_id in ids}
     assert set(states.values()) == {"cancelled"}
     assert max(witness.count("start").values(), default=0) <= 1
     assert with_argument(mark) == []
@@ -77,6 +77,6 @@ def test_a_cancel_survives_the_yard(either: Callable[..., Yard]) -> None:
     assert yard.cli("cancel", "--no-wait", str(run.id)).returncode == 0
     yard.kill9()
     yard.start()
-    ended = yard.client().run(run.id).wait(timeout=60)
+    ended = yard.client().run(run.id).wait(timeout=180)
     assert ended.state == "cancelled"
     assert with_argument(mark) == []

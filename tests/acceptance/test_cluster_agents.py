@@ -82,33 +82,35 @@ def test_an_agent_serves_the_cluster(cedar: Callable[..., Cedar]) -> None:
     login = cedar()
     agent = login.agent()
     run = login.submit("sh", "-c", "echo on $(hostname); echo result > $OUTPUT_DIR/r.txt; exit 3")
-    assert login.yard.cli("wait", str(run), timeout=120).returncode == 3
+    assert login.yard.cli("wait", str(run), timeout=240).returncode == 3
     shown = login.show(run)
     assert (shown["state"], shown["exit_code"], shown["site"]) == ("failed", 3, "cedar"), shown
     assert login.yard.cli("logs", str(run)).stdout.startswith("on ")
     assert login.yard.cli("fetch", str(run), "-o", str(login.home / "out")).returncode == 0
     assert (login.home / "out" / "r.txt").read_text() == "result\n"
     stopped = login.submit("sleep", "600")
-    until(lambda: login.show(stopped)["state"] == "running", timeout=60, what="the run runs")
+    until(lambda: login.show(stopped)["state"] == "running", timeout=240, what="the run runs")
     assert login.show(stopped)["attempts"][0]["native_id"]
-    assert login.yard.cli("cancel", str(stopped), timeout=120).returncode == 0
+    assert login.yard.cli("cancel", str(stopped), timeout=240).returncode == 0
     assert (login.show(stopped)["state"], login.show(stopped)["reason"]) == ("cancelled", "user")
     agent.send_signal(signal.SIGTERM)
-    assert "the agent has stopped" in agent.communicate(timeout=30)[1]
+    assert "the agent has stopped" in agent.communicate(timeout=120)[1]
 
 
 def test_an_agent_killed_in_mid_run_is_followed_by_the_next(cedar: Callable[..., Cedar]) -> None:
     login = cedar()
     witness = Witness(login.home)
     login.lab.user.own(witness.path)
-    agent = login.agent()
-    runs = [login.submit(*witness.command(f"echo {n}; sleep 20; echo end")) for n in range(3)]
-    until(lambda: login.states() == ["running"] * 3, timeout=90, what="three runs run")
+    agent, go = login.agent(), login.home / "go"
+    body = f"until [ -e {go} ]; do sleep 0.2; done; echo end"
+    runs = [login.submit(*witness.command(f"echo {n}; {body}")) for n in range(3)]
+    until(lambda: login.states() == ["running"] * 3, timeout=240, what="three runs run")
     agent.kill()
     agent.communicate()
     login.agent()
+    go.touch()
     for n, run in enumerate(runs):
-        assert login.yard.cli("wait", str(run), timeout=120).returncode == 0
+        assert login.yard.cli("wait", str(run), timeout=240).returncode == 0
         assert login.yard.cli("logs", str(run)).stdout == f"{n}\nend\n"
         assert login.show(run)["attempt"] == 1
     assert witness.count("start") == witness.count("end") == dict.fromkeys(runs, 1)
@@ -127,14 +129,14 @@ def test_cron_serves_the_cluster(cedar: Callable[..., Cedar]) -> None:
         assert (answer.returncode, answer.stderr) == (0, "")
         return login.states() == ["succeeded"] * 6
 
-    until(all_ended, timeout=120, what="six runs")
+    until(all_ended, timeout=240, what="six runs")
     assert witness.count("start") == witness.count("end") == dict.fromkeys(runs, 1)
     assert login.yard.cli("logs", str(runs[2])).stdout == "done\n"
     stopped = login.submit("sleep", "600")
-    until(lambda: bool(login.check()) and login.states()[0] == "running", timeout=90, what="the run runs")
+    until(lambda: bool(login.check()) and login.states()[0] == "running", timeout=240, what="the run runs")
     assert login.yard.cli("cancel", "--no-wait", str(stopped)).returncode == 0
-    until(lambda: bool(login.check()) and login.states()[0] == "cancelled", timeout=90, what="the cancel")
-    assert login.processes() == []
+    until(lambda: bool(login.check()) and login.states()[0] == "cancelled", timeout=240, what="the cancel")
+    until(lambda: not login.processes(), what="nothing of it stays")
 
 
 def test_an_idle_tick_asks_no_scheduler(cedar: Callable[..., Cedar]) -> None:
@@ -150,15 +152,17 @@ def test_overlapping_ticks_and_agents_exclude_each_other(cedar: Callable[..., Ce
     second = login.agent(says="standing by")
     answer = login.check()
     assert (answer.returncode, f"served by process {first.pid} on" in answer.stderr) == (0, True), answer.stderr
-    run = login.submit("sh", "-c", "sleep 3; echo done")
-    until(lambda: login.show(run)["state"] == "running", timeout=60, what="the run runs")
+    go = login.home / "go"
+    run = login.submit("sh", "-c", f"until [ -e {go} ]; do sleep 0.2; done; echo done")
+    until(lambda: login.show(run)["state"] == "running", timeout=240, what="the run runs")
     first.kill()
     first.communicate()
     assert second.stderr is not None
     assert "serves cedar" in second.stderr.readline()
-    assert login.yard.cli("wait", str(run), timeout=120).returncode == 0
+    go.touch()
+    assert login.yard.cli("wait", str(run), timeout=240).returncode == 0
     second.terminate()
-    second.communicate(timeout=30)
+    second.communicate(timeout=120)
     witness = Witness(login.home)
     login.lab.user.own(witness.path)
     more = login.submit(*witness.command("echo done"))
@@ -168,10 +172,10 @@ def test_overlapping_ticks_and_agents_exclude_each_other(cedar: Callable[..., Ce
     def together() -> bool:
         options = {**quiet, **login.lab.user.popen_options()}
         ticks = [subprocess.Popen(["env", "-i", "/bin/sh", "-c", line], **options) for _ in range(3)]  # type: ignore[call-overload]
-        assert [(tick.communicate(timeout=60), tick.returncode)[1] for tick in ticks] == [0, 0, 0]
+        assert [(tick.communicate(timeout=240), tick.returncode)[1] for tick in ticks] == [0, 0, 0]
         return bool(login.show(more)["state"] == "succeeded")
 
-    until(together, timeout=120, what="the run")
+    until(together, timeout=240, what="the run")
     assert witness.count("start") == {more: 1}
 
 
@@ -180,7 +184,8 @@ def test_with_relay_node_the_end_is_told_over_http(cedar: Callable[..., Cedar]) 
     login = cedar("--option", "relay=node")
     runs = [login.submit("sh", "-c", "sleep 2; echo done") for _ in range(5)]
     assert login.check().returncode == 0
-    until(lambda: login.states() == ["succeeded"] * 5, timeout=120, what="five runs without a tick")
+    until(lambda: login.states() == ["succeeded"] * 5, timeout=240, what="five runs without a tick")
+    until(lambda: not login.processes(), what="the last job leaves")
     assert {login.yard.cli("logs", str(run)).stdout for run in runs} == {"done\n"}
     script = (login.home / "site" / "relay.sh").read_text()
     assert login.secret not in script

@@ -52,7 +52,7 @@ def submit(yard: ClusterYard, site: str) -> int:
 
 
 def findings(yard: ClusterYard, site: str) -> tuple[int, str]:
-    answer = yard.cli("site", "test", site, timeout=180)
+    answer = yard.cli("site", "test", site)
     return answer.returncode, " ".join(answer.stdout.split())
 
 
@@ -63,7 +63,7 @@ def ending(shown: dict[str, Any]) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize(("kind", "option"), list(REFUSED))
 def test_what_the_scheduler_refuses(cluster_yard: GetYard, kind: str, option: str) -> None:
     yard = cluster_yard(kind, **({"accounting": True} if kind == "slurm" else {}))
-    shown = yard.ended(yard.submit("--retry", "2", "--option", f"{option}=nosuch", "--", "true"), 60)
+    shown = yard.ended(yard.submit("--retry", "2", "--option", f"{option}=nosuch", "--", "true"))
     assert ending(shown) == ("failed", "rejected", 1), shown
     assert REFUSED[kind, option] in shown["detail"]
     with another_site(yard, "--dir", str(yard.home / "other"), "--option", f"{option}=nosuch") as site:
@@ -79,9 +79,9 @@ def test_programs_that_are_missing(yard: ClusterYard) -> None:
         assert re.search(r"there is no (sbatch|qsub).* --option bin=DIRECTORY", told)
         run = submit(yard, site)
         wanted = r"not handed to .* there is no program (sbatch|qsub) .* runyard site edit --option bin=DIRECTORY"
-        until(lambda: re.match(wanted, yard.show(run)["detail"] or ""), timeout=60, what=wanted)
+        until(lambda: re.match(wanted, yard.show(run)["detail"] or ""), timeout=240, what=wanted)
         assert yard.cli("site", "edit", site, "--option", f"bin={_programs(yard)}").returncode == 0
-        assert ending(yard.ended(run, 90)) == ("succeeded", None, 1)
+        assert ending(yard.ended(run)) == ("succeeded", None, 1)
 
 
 def _programs(yard: ClusterYard) -> str:
@@ -97,7 +97,7 @@ def test_a_directory_that_cannot_be_written(yard: ClusterYard) -> None:
         code, told = findings(yard, site)
         assert code == 1
         assert f"{place} cannot be written: permission denied fix: choose another with --dir" in told
-        shown = yard.ended(submit(yard, site), 60)
+        shown = yard.ended(submit(yard, site))
     assert ending(shown) == ("failed", "staging", 1), shown
     assert re.fullmatch(
         rf"{place}/runs: permission denied; choose .* runyard site edit --dir DIRECTORY", shown["detail"]
@@ -113,7 +113,7 @@ def test_a_directory_that_is_not_shared(yard: ClusterYard) -> None:
         code, told = findings(yard, site)
         assert code == 1, told
         assert "choose a directory that all nodes share with --dir" in told
-        shown = yard.ended(submit(yard, site), 90)
+        shown = yard.ended(submit(yard, site))
     assert ending(shown) == ("failed", "launch", 1), shown
     assert re.search(r"may not see the site's directory: .*site test|can't chdir to .*: No such file", shown["detail"])
 
@@ -128,6 +128,6 @@ def test_a_full_quota(yard: ClusterYard) -> None:
         with another_site(yard, "--dir", str(place), "--option", "disk_reserve=0") as site:
             code, told = findings(yard, site)
             assert (code, "no space left on device fix: choose another with --dir" in told) == (1, True), told
-            shown = yard.ended(submit(yard, site), 60)
+            shown = yard.ended(submit(yard, site))
     assert ending(shown) == ("failed", "disk", 1), shown
     assert re.search(r"no space left on device; free some space there, or choose another .* --dir", shown["detail"])

@@ -29,7 +29,7 @@ while step < {STEPS}:
 def test_a_run_longer_than_its_limit(cluster_yard: Callable[..., ClusterYard], kind: str) -> None:
     yard = cluster_yard(kind)
     run = yard.submit("--time", "1m", "--checkpoint", "--", "/usr/bin/python3", "-c", WORKS)
-    shown = yard.ended(run, 600)
+    shown = yard.ended(run, 900)
     assert (shown["state"], shown["exit_code"]) == ("succeeded", 0), shown
     assert shown["attempt"] == len(shown["attempts"]) >= 3
     *continued, last = shown["attempts"]

@@ -62,7 +62,7 @@ def test_an_array_of_runs_ends_once_each_with_its_own_code(yard: ClusterYard) ->
 
 def test_cancel_and_retry(yard: ClusterYard) -> None:
     run = yard.submit("--", "sh", "-c", "echo up; sleep 300")
-    until(lambda: yard.show(run)["state"] == "running", timeout=60, what="the run runs")
+    until(lambda: yard.show(run)["state"] == "running", timeout=240, what="the run runs")
     answer = yard.cli("cancel", str(run))
     assert answer.returncode == 0, answer.stderr
     assert (yard.show(run)["state"], yard.show(run)["reason"]) == ("cancelled", "user")
@@ -71,7 +71,7 @@ def test_cancel_and_retry(yard: ClusterYard) -> None:
 def test_a_refusal_is_shown_in_the_schedulers_words(yard: ClusterYard) -> None:
     name = "partition" if yard.cli("site", "show", "cedar", "--json").stdout.count("slurm") else "queue"
     run = yard.submit("--option", f"{name}=nosuch", "--", "true")
-    shown = yard.ended(run, 60)
+    shown = yard.ended(run)
     assert (shown["state"], shown["reason"]) == ("failed", "rejected"), shown
     assert "nosuch" in shown["detail"] or "partition" in shown["detail"]
 
@@ -91,13 +91,14 @@ def test_kill_9_of_the_yard_loses_and_doubles_nothing(yard: ClusterYard) -> None
 
 
 def test_a_run_longer_than_its_limit_is_one_run_with_one_log(yard: ClusterYard) -> None:
-    run = yard.submit("--time", "8s", "--checkpoint", "--", "/usr/bin/python3", "-c", SAVES % 25)
-    shown = yard.ended(run, 240)
+    """Of half a minute, a quarter of which is for saving: enough also where others keep the machine busy."""
+    run = yard.submit("--time", "32s", "--checkpoint", "--", "/usr/bin/python3", "-c", SAVES % 110)
+    shown = yard.ended(run, 500)
     assert shown["state"] == "succeeded", shown
     assert shown["attempt"] >= 3
     log = yard.log(run)
     assert log.startswith("begin at 0\n\n--- attempt 2 ---\nbegin at ")
-    assert log.endswith("done at 25\n")
+    assert log.endswith("done at 110\n")
 
 
 def test_settings_of_the_site_reach_the_command(yard: ClusterYard, request: pytest.FixtureRequest) -> None:
@@ -118,7 +119,7 @@ def test_what_would_be_said_and_what_works(yard: ClusterYard) -> None:
     assert "#!/bin/" in shown.stdout
     assert ("sbatch" in shown.stdout) != ("qsub" in shown.stdout)
     assert yard.cli("ls", "--json").stdout.strip() == "[]", "nothing was stored"
-    tested = yard.cli("site", "test", "cedar", timeout=120)
+    tested = yard.cli("site", "test", "cedar")
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "probe" in tested.stdout
     owned = "job-name" if "sbatch" in shown.stdout else "N"
@@ -129,9 +130,9 @@ def test_what_would_be_said_and_what_works(yard: ClusterYard) -> None:
 
 def test_somebody_elses_cancel_is_told_apart(yard: ClusterYard) -> None:
     run = yard.submit("--", "sleep", "300")
-    until(lambda: yard.show(run)["state"] == "running", timeout=60, what="the run runs")
+    until(lambda: yard.show(run)["state"] == "running", timeout=240, what="the run runs")
     native = yard.show(run)["attempts"][0]["native_id"]
     program = "qdel" if "gridengine" in yard.cli("site", "show", "cedar", "--json").stdout else "scancel"
     yard.lab.run(program, native)
-    shown = yard.ended(run, 90)
+    shown = yard.ended(run)
     assert (shown["state"], shown["reason"]) == ("cancelled", "external"), shown

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_without_a_daemon(meet: Meet, slurm: SlurmLab) -> None:
         assert shown["state"] != "failed", shown["detail"]
         return bool(shown["state"] == "succeeded")
 
-    until(ended, timeout=120, what="the run")
+    until(ended, timeout=300, what="the run")
     assert "reaches" in person.follow([command for block in page[RELAY] for command in block])
     person.follow(["runyard submit --site cedar -- python3 train.py"])
     person.cron(line)
@@ -125,15 +126,13 @@ def test_agents_elsewhere(meet: Meet, slurm: SlurmLab, make_yard: Callable[..., 
     secret = re.search(r"ry_\S+", tokens[-1])
     assert secret is not None, tokens
     runs = [yard.cli("submit", "-q", "--site", "cedar", "--", "echo", f"run {n}") for n in range(2)]
-    agent = "runyard agent --site cedar"
-    person.follow(
-        at_the_login,
-        ("https://yard.example", yard.url),
-        (agent, f"timeout --preserve-status -s INT 30 {agent}"),
-        input=secret[0] + "\n",
-    )
+    agent, over = "runyard agent --site cedar", person.home / "over"
+    until_over = f"{agent} & agent=$!; until [ -e {over} ]; do sleep 0.2; done; kill $agent; wait $agent"
+    with ThreadPoolExecutor(1) as executor:
+        ends = executor.submit(_touch_after, over, yard, [int(run.stdout) for run in runs])
+        person.follow(at_the_login, ("https://yard.example", yard.url), (agent, until_over), input=secret[0] + "\n")
+        assert ends.result() == ["succeeded"] * 2
     for n, run in enumerate(runs):
-        assert yard.cli("wait", run.stdout.strip(), "--timeout", "1s").returncode == 0
         assert yard.cli("logs", run.stdout.strip()).stdout == f"run {n}\n"
     more = yard.cli("submit", "-q", "--site", "cedar", "--", "echo", "by cron").stdout.strip()
     line = person.follow(by_cron)
@@ -143,7 +142,15 @@ def test_agents_elsewhere(meet: Meet, slurm: SlurmLab, make_yard: Callable[..., 
         person.cron(line)
         return yard.cli("wait", more, "--timeout", "1s").returncode == 0
 
-    until(ended, timeout=120, what="the run")
+    until(ended, timeout=300, what="the run")
+
+
+def _touch_after(path: Path, yard: Yard, runs: list[int]) -> list[str]:
+    """How they ended."""
+    try:
+        return [yard.client().run(run).wait(timeout=300).state for run in runs]
+    finally:
+        path.touch()
 
 
 def _at(yard: Yard, command: str) -> str:

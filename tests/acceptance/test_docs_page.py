@@ -19,7 +19,7 @@ def test_the_page_works_without_anything_from_outside(yard: Yard, tmp_path: Path
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={tmp_path}",
             "--virtual-time-budget=5000", "--dump-dom", f"{yard.url}/api/v1/docs",
         ],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stderr
     page = answer.stdout

@@ -64,7 +64,7 @@ class Person:
         verb, *rest = words
         command = [sys.executable, "-m", "runyard", verb, "--via", via or self.lab.url, *rest]
         return subprocess.run(
-            command, env=self.env, cwd=self.project, capture_output=True, text=True, timeout=120, check=False
+            command, env=self.env, cwd=self.project, capture_output=True, text=True, timeout=240, check=False
         )
 
     def said(self, *words: str) -> str:
@@ -80,7 +80,7 @@ class Person:
         return dict(found)
 
     def wait(self, bundle: str, *states: str) -> dict[str, Any]:
-        until(lambda: self.state(bundle)["state"] in states, timeout=120, what=f"{bundle}: {states}")
+        until(lambda: self.state(bundle)["state"] in states, timeout=240, what=f"{bundle}: {states}")
         return self.state(bundle)
 
     def git(self, *words: str) -> None:
@@ -265,7 +265,7 @@ def test_a_site_that_nobody_allowed_waits_and_says_so(make_yard: Callable[..., Y
 def test_a_drop_box_in_which_everybody_can_rename_is_refused(pool: Pool, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pool.agent("box", "--spool", str(tmp_path)) as process:
-        assert process.wait(60) != 0
+        assert process.wait(240) != 0
     assert f"everybody can rename everybody's bundles in {tmp_path}" in pool.log("box")
 
 
@@ -296,5 +296,5 @@ def _until_killed_at(pool: Pool, step: str, box: str) -> None:
     note.unlink(missing_ok=True)
     program = ["-c", Path(doomed.__file__).read_text(), step, str(note)]
     with contextlib.suppress(subprocess.TimeoutExpired), pool.agent("box", "--spool", box, program=program) as process:
-        process.wait(120)
+        process.wait(240)
     assert note.exists(), f"it ended before it came to {step}:\n{pool.log('box')}"

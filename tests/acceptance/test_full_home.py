@@ -45,6 +45,14 @@ def waiting(place: Path) -> str:
     return f"while [ ! -e {place}/go ]; do sleep 0.1; done"
 
 
+def running(yard: Yard, place: Path, script: str) -> Run:
+    """What is seen to run before it does this."""
+    run = submit(yard, f"{waiting(place)}; {script}")
+    until(lambda: yard.client().run(run.id).state == "running", what="it runs", timeout=PATIENCE_S)
+    (place / "go").touch()
+    return run
+
+
 def is_full(small: Path) -> bool:
     found = os.statvfs(small)
     return found.f_bavail * found.f_frsize < MB // 4
@@ -53,14 +61,15 @@ def is_full(small: Path) -> bool:
 def make_room(yard: Yard, small: Path) -> None:
     """And everything goes on by itself."""
     (small / "filler").unlink()
-    until(lambda: yard.cli("submit", "-q", "--cwd", "/", "--", "true").returncode == 0, what="room again", timeout=60)
+    words = ("submit", "-q", "--cwd", "/", "--", "true")
+    until(lambda: yard.cli(*words).returncode == 0, what="room again", timeout=PATIENCE_S)
     client = yard.client()
     until(lambda: all(run.final for run in client.runs()), what="all runs have ended", timeout=PATIENCE_S)
     assert "Traceback" not in yard.log
 
 
-def test_a_run_that_fills_the_disk_and_fails(yard: Yard, small: Path) -> None:
-    run = submit(yard, f"sleep 1; {filling(small)}; exit 3").wait(timeout=PATIENCE_S)
+def test_a_run_that_fills_the_disk_and_fails(yard: Yard, small: Path, tmp_path: Path) -> None:
+    run = running(yard, tmp_path, f"{filling(small)}; exit 3").wait(timeout=PATIENCE_S)
     assert is_full(small), "it ended all the same"
     assert (run.state, run.reason, run.data["exit_code"]) == ("failed", "disk", 3)
     assert run.detail.startswith(f"exited with 3; no space is left in {small}")
@@ -134,6 +143,8 @@ def test_a_disk_that_somebody_else_fills(yard: Yard, small: Path, tmp_path: Path
 
 def test_runs_whose_turn_comes_on_a_full_disk_wait_for_room(yard: Yard, small: Path, tmp_path: Path) -> None:
     """They were claimed ahead, and are no worse for the one before them."""
+    for short in [submit(yard, "true") for _ in range(20)]:  # one that took long, the first maybe, does not count then
+        short.wait(timeout=PATIENCE_S)
     first = [submit(yard, f"{waiting(tmp_path)}; {filling(small)}; exit 1") for _ in range(2)]
     others = [submit(yard, "echo fine") for _ in range(4)]
     client = yard.client()
@@ -146,8 +157,8 @@ def test_runs_whose_turn_comes_on_a_full_disk_wait_for_room(yard: Yard, small: P
     assert {client.run(run.id).state for run in others} == {"succeeded"}
 
 
-def test_a_yard_that_was_killed_starts_again_when_there_is_room(yard: Yard, small: Path) -> None:
-    run = submit(yard, f"sleep 1; {filling(small)}; sleep 600")
+def test_a_yard_that_was_killed_starts_again_when_there_is_room(yard: Yard, small: Path, tmp_path: Path) -> None:
+    run = running(yard, tmp_path, f"{filling(small)}; sleep 600")
     until(lambda: is_full(small), what="it is full", timeout=PATIENCE_S)
     yard.kill9()
     refused = yard.cli("up")

@@ -114,7 +114,8 @@ with job.checkpointing(save) as ckpt:
 
 
 def test_a_time_limit_saves_and_the_next_attempt_goes_on(yard: Yard) -> None:
-    run = yard.client().submit([*BARE, "-c", SAVES], resources={"time": 8}, checkpoint={"grace": 4}, wait=True)
+    """Half a minute, so that there is time to begin and to save also where others keep the machine busy."""
+    run = yard.client().submit([*BARE, "-c", SAVES], resources={"time": 32}, checkpoint={"grace": 8}, wait=True)
     assert run.state == "succeeded", run.logs()
     assert [attempt["reason"] for attempt in run.attempts] == ["timeout", None]
     assert "resumed True True" in run.logs()

@@ -22,7 +22,7 @@ from tests.labs.yard import Yard
 
 pytestmark = pytest.mark.component("git")
 
-PROJECT, PERMIT_S, BEATS = "words", 30, 12
+PROJECT, PERMIT_S, BEATS = "words", 30, 20
 RATES, WIDTHS, REPETITIONS = (0.1, 0.2, 0.3, 0.4), (16, 32, 64), 2
 TRAIN = f"""
 import os, sys, time
@@ -144,7 +144,7 @@ def _a_box_at_work(lab: Lab) -> str:
         found[:] = [one["node"] for one in states if one["state"] == "running" and one["id"] in begun and one["node"]]
         return bool(found) and sum(one["state"] == "succeeded" for one in states) >= 3
 
-    until(look, what="a box at work", timeout=180)
+    until(look, what="a box at work", timeout=300)
     return found[0]
 
 
@@ -160,7 +160,7 @@ def _check_never_twice_at_once(lab: Lab, shown: list[dict[str, Any]]) -> None:
 
 def _check_results(lab: Lab, shown: list[dict[str, Any]]) -> None:
     """As they were meant at the submit, in a folder for each configuration and run."""
-    until(lambda: len(lab.scores()) == len(shown), what="all results on the share", timeout=120)
+    until(lambda: len(lab.scores()) == len(shown), what="all results on the share", timeout=240)
     scores = lab.scores()
     assert Counter(path.parts[0] for path in scores) == {
         f"rate={rate},width={width}": REPETITIONS for rate, width in product(RATES, WIDTHS)

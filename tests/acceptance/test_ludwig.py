@@ -98,11 +98,11 @@ def test_twelve_configurations_twice_over_three_nodes_one_of_which_loses_power(l
     runs = lab.submit(client, param2requests=requests, reps=2, **options)
     assert len(runs) == 24
     lab.write({"mine/job.py": "raise SystemExit('edited after the submit')"})
-    until(lambda: _on(lab, "hoff"), what="a job on hoff", timeout=120)
+    until(lambda: _on(lab, "hoff"), what="a job on hoff", timeout=240)
     lost = _on(lab, "hoff")
     lab.nodes.power_off("hoff")
     hold.unlink()
-    until(lambda: sum(lab.results("digits").values()) > 4, what="others go on", timeout=180)
+    until(lambda: sum(lab.results("digits").values()) > 4, what="others go on", timeout=300)
     lab.nodes.power_on("hoff")
     shown = lab.succeeded(runs)
     assert {run["attempt"] for run in shown if run["id"] in lost} == {2}
@@ -227,7 +227,7 @@ def test_the_example_of_the_readme_runs(lab: LudwigLab) -> None:
     for count in (4, 0):
         command = [sys.executable, "submit.py"]
         env = {**lab.yard.env, "LUDWIG_MNT": str(lab.share)}
-        done = subprocess.run(command, cwd=lab.project, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=lab.project, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("Running") == count
     shown = lab.succeeded(lab.yard.client().runs(project="your_project_name"))
@@ -266,7 +266,7 @@ def test_each_new_line_of_the_page_works(one_machine: Yard, tmp_path: Path) -> N
         ["runyard up --detach", *(new for _, new in rows[:-1]), "runyard wait --state active", rows[-1][1]]
     )
     done = subprocess.run(
-        ["sh", "-exc", script], cwd=place, env=one_machine.env, capture_output=True, text=True, timeout=280, check=False
+        ["sh", "-exc", script], cwd=place, env=one_machine.env, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     counts = Counter(path.parent.name for path in (tmp_path / "drive" / "ludwig-style" / "runs").glob("param_*/*num*"))

@@ -172,7 +172,7 @@ def test_the_clusters_own_words_reach_it(yard: ClusterYard) -> None:
 
 def test_the_queue_and_its_end(yard: ClusterYard) -> None:
     number = submit(yard, "sbatch", "--site", "cedar", "--job-name=nap", "--wrap", "echo up; sleep 300")
-    until(lambda: " R " in yard.cli("squeue", "-h").stdout, timeout=60, what="it runs")
+    until(lambda: " R " in yard.cli("squeue", "-h").stdout, timeout=240, what="it runs")
     assert f" {number} " in yard.cli("qstat").stdout
     assert yard.cli("scancel", str(number)).returncode == 0
     assert yard.ended(number)["state"] == "cancelled"

@@ -72,7 +72,7 @@ def test_the_page_can_be_followed(page: str, newcomer: Yard, tmp_path: Path) -> 
         env=newcomer.env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

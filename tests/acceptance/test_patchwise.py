@@ -63,9 +63,8 @@ def test_the_same_seed_gives_the_same_models(whole: Training, page: Path, tmp_pa
 
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(whole: Training, page: Path, tmp_path: Path) -> None:
     keep = {"CHECKPOINT_DIR": str(tmp_path / "checkpoints")}
-    victim = start(tmp_path / "first", page, *QUICK, **keep).until_it_says("layer_0: epoch   2")
-    victim.process.send_signal(signal.SIGKILL)
-    assert victim.end().code == -signal.SIGKILL
+    struck = ("layer_0: epoch   2", int(signal.SIGKILL))
+    assert start(tmp_path / "first", page, *QUICK, struck=struck, **keep).end().code == -signal.SIGKILL
     resumed = start(tmp_path / "second", page, *QUICK, RUNYARD_RESUME="1", **keep).end()
     assert "resuming background after epoch 3 " in resumed.said
     assert "resuming layer_0 after epoch " in resumed.said
@@ -78,9 +77,9 @@ def test_warned_it_saves_in_the_middle_of_an_epoch(
     whole: Training, page: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     keep = {"CHECKPOINT_DIR": str(tmp_path / "checkpoints")}
-    warned = start(tmp_path / "first", page, *QUICK, **keep).until_it_says("background: epoch   1")
-    warned.process.send_signal(number)
-    assert warned.end().code == 75
+    struck = ("background: epoch   1", int(number))
+    warned = start(tmp_path / "first", page, *QUICK, struck=struck, **keep).end()
+    assert warned.code == 75
     assert "saved a checkpoint" in warned.said
     assert not (warned.output / "result.json").exists()
     resumed = start(tmp_path / "second", page, *QUICK, RUNYARD_RESUME="1", **keep).end()

@@ -95,7 +95,7 @@ def test_results_wait_for_a_broker_that_was_killed(
     until(lambda: [run.state for run in client.runs()] == ["succeeded"], what="the run over")
     broker.start_node("n1")
     with contextlib.closing(Producer(broker_url)) as producer:
-        got, reply = producer.answer(timeout_s=120)
+        got, reply = producer.answer(timeout_s=240)
     assert (got, reply["state"]) == (sent, "succeeded")
     assert list(witness.count("start").values()) == [1]
 
@@ -139,7 +139,7 @@ def test_cron_takes_requests_and_answers_them(
         assert done.returncode == 0, done.stderr
         return not producer.is_empty("answers")
 
-    until(answered, what="an answer", timeout=120)
+    until(answered, what="an answer", timeout=240)
     producer.channel.close()
     with contextlib.closing(Producer(str(yard.env["RUNYARD_BROKER"]))) as other:
         got, reply = other.answer()
@@ -156,14 +156,16 @@ def test_listeners_are_told(configured: Callable[..., Yard], broker_url: str, tm
         yard = configured(f'[webhook.lab]\nurl = "{receiver.url}"\nsecret_file = "{tmp_path}/secret"\n').start()
         go = tmp_path / "go"
         yard.cli("submit", "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done")
-        until(lambda: receiver.events == LIFE[:3], what="the start told")
+        until(lambda: list(dict.fromkeys(receiver.events)) == LIFE[:3], what="the start told")
         yard.kill9()
         go.touch()
         yard.start()
-        until(lambda: receiver.events[-1] == LIFE[-1], what="the end told", timeout=120)
+        until(lambda: LIFE[-1] in receiver.events, what="the end told")
         assert list(dict.fromkeys(receiver.events)) == LIFE
-        told = [json.loads(producer.receive("events")[1])["event"] for _ in LIFE]
-        assert list(dict.fromkeys(told))[:3] == LIFE[:3]
+        told: dict[str, None] = {}  # once each: what is told again after a doubt tells nothing new
+        while len(told) < 3:
+            told.setdefault(json.loads(producer.receive("events")[1])["event"])
+        assert list(told) == LIFE[:3]
 
 
 LIFE = ["run.queued", "run.starting", "run.running", "run.succeeded"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +18,14 @@ from runyard.runner import records
 from tests.acceptance.pool import SITE, Pool
 from tests.labs.components import TRAINER_PYTHON
 from tests.labs.disks import small_disk
+from tests.labs.supervise import remove
 from tests.labs.waiting import until
 from tests.labs.yard import Yard
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "torch-digits"
-PATIENCE_S = 300.0
-STEPS = ("--epochs", "4", "--pictures", "4000", "--save-every", "5", "--pause", "0.25")  # a minute in pauses alone
-LIMIT = "40s"
+PATIENCE_S = 400.0
+STEPS = ("--epochs", "4", "--pictures", "4000", "--save-every", "5", "--pause", "0.5")  # two minutes in pauses alone
+LIMIT = "60s"
 
 
 @pytest.fixture
@@ -151,11 +151,18 @@ def _lose(agent: subprocess.Popen[bytes], site: Path, run: int) -> None:
     agent.wait()
     homes = sorted((site / "runs" / str(run)).glob("a*"), key=lambda home: int(home.name[1:]))
     runner = psutil.Process(records.read(os.fspath(homes[-1] / "started" / "runner.json"))["pid"])
-    above = [process for process in runner.parents() if str(site) in " ".join(process.cmdline())]  # what forked it
+    above = [process for process in runner.parents() if str(site) in " ".join(_command(process))]  # what forked it
     for process in [*above, runner, *runner.children(recursive=True)]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    shutil.rmtree(site)
+    remove(site)
+    assert not site.exists()
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.cmdline()
+    return []
 
 
 def _files(place: Path) -> dict[str, str]:

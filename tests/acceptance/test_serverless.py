@@ -94,6 +94,16 @@ def test_the_client_library_needs_no_daemon_either(home: Yard, monkeypatch: pyte
     assert done.stdout == "x\n\n", done.stderr
 
 
+def test_a_tick_brings_what_a_run_says_and_does_not_stay_to_hear_more(home: Yard) -> None:
+    """Whoever wants the home would have to wait for it."""
+    home.cli("submit", "--quiet", "--", "sh", "-c", "while :; do echo line; sleep 0.05; done")
+    until(lambda: home.cli("check").returncode == 0 and "running" in _states(home), timeout=60, what="it runs")
+    answer = home.cli("check", "--limit", "600", timeout=120)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert home.cli("logs", "1").stdout.startswith("line\n")
+    assert home.cli("cancel", "1").returncode == 0
+
+
 def test_an_idle_tick_does_next_to_nothing(home: Yard) -> None:
     """It does not even load the store's library."""
     assert home.cli("submit", "--wait", "--", "true").returncode == 0

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-import shutil
+import shlex
 import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.acceptance import endings, endings_on_slurm
 from tests.acceptance.cluster_yard import ClusterYard
+from tests.acceptance.endings_on_slurm import SLURM, displace
 from tests.acceptance.witness import until
 from tests.labs.slurm import SlurmLab
 
 GetYard = Callable[..., ClusterYard]
 
-ALLOCATES = "x = bytearray(900 << 20)"
+TOLD_APART = {"a node without its daemon", "requeued"}  # with more that is to be seen
 SCAVENGES = ["--option", "partition=scavenge", "--option", "nodelist=n1", "--option", "exclusive="]
 
 # Takes eight steps; in the middle of them it waits for whoever wants its place, and saves only when it is warned.
@@ -58,13 +61,9 @@ def is_in(yard: ClusterYard, native: str, *states: str) -> Callable[[], bool]:
     return lambda: lab_of(yard).job(native).get("JobState") in states
 
 
-def test_a_node_that_loses_its_power(yard: ClusterYard) -> None:
-    run = yard.submit("--option", "nodelist=n3", "--", "sleep", "600")
-    native = yard.started(run)
-    yard.lab.node_power_off("n3")
-    shown = yard.told(run, is_in(yard, native, "NODE_FAIL"))
-    assert (shown["state"], shown["reason"], shown["node"]) == ("failed", "node_lost", "n3"), shown
-    assert re.fullmatch(r"Slurm: NODE_FAIL .*on n3; its runner was last heard \d+s ago", shown["detail"])
+@pytest.mark.parametrize("name", sorted(SLURM.keys() - TOLD_APART))
+def test_an_ending(yard: ClusterYard, name: str) -> None:
+    endings.check(yard, SLURM[name](yard))
 
 
 def test_a_node_that_loses_its_daemon_has_its_process_ended_before_the_next_attempt(yard: ClusterYard) -> None:
@@ -95,48 +94,19 @@ def test_a_daemon_that_is_restarted_in_time_disturbs_no_run(yard: ClusterYard) -
 
 def test_a_job_that_is_requeued_is_not_begun_twice(yard: ClusterYard) -> None:
     """By an operator, against what runyard asked for."""
-    body = "echo attempt $RUNYARD_ATTEMPT; [ $RUNYARD_ATTEMPT = 2 ] || exec sleep 300"
-    run = yard.submit("--retry", "1", "--", "sh", "-c", body)
-    native = yard.started(run)
-    lab_of(yard).admin("scontrol", "update", f"jobid={native}", "Requeue=1")
-    lab_of(yard).admin("scontrol", "requeue", native)
-    until(is_in(yard, native, "PENDING"), timeout=60, what="the requeue")
-    shown = yard.ended(run, 60)
+    shown = endings.check(yard, endings_on_slurm.requeued(yard))
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
-    first = shown["attempts"][0]
-    assert first["reason"] == "preempted", first
-    assert re.fullmatch(r"Slurm took it .* back into its queue \(BeginTime\); it ran for [\d.]+s.*", first["detail"])
-    assert yard.log(run) == "attempt 1\n\n--- attempt 2 ---\nattempt 2\n"
+    assert yard.log(shown["id"]) == "attempt 1\n\n--- attempt 2 ---\nattempt 2\n"
+    native = shown["attempts"][0]["native_id"]
     until(is_in(yard, native, "CANCELLED"), timeout=60, what="the requeued job is taken out of the queue")
-
-
-def test_a_job_that_vanished(yard: ClusterYard) -> None:
-    """With all that the controller knew."""
-    run = yard.submit("--", "sleep", "600")
-    yard.started(run)
-    lab_of(yard).stop_controller()
-    shutil.rmtree(lab_of(yard).root / "state")
-    (lab_of(yard).root / "state").mkdir()
-    lab_of(yard).start_controller()
-    shown = yard.told(run, lambda: yard.lab.run("squeue", "-h").returncode == 0)
-    assert (shown["state"], shown["reason"]) == ("failed", "lost"), shown
-    assert re.fullmatch(r"Slurm does not know it any more, and its runner was last heard \d+s ago", shown["detail"])
-
-
-def displace(yard: ClusterYard) -> str:
-    """A job that has the right to the node that scavengers share."""
-    return lab_of(yard).submit("--partition=urgent", "--nodelist=n1", "--exclusive", wrap="sleep 3")
 
 
 def test_preemption_follows_the_retry_rule(preempting: ClusterYard) -> None:
     """A job that must not be requeued is preempted for good."""
-    once = preempting.submit(*SCAVENGES, "--", "sleep", "300")
-    native = preempting.started(once)
-    urgent = displace(preempting)
-    shown = preempting.told(once, is_in(preempting, native, "PREEMPTED"))
-    assert (shown["state"], shown["reason"], shown["attempt"]) == ("failed", "preempted", 1), shown
-    assert re.fullmatch(r"Slurm: PREEMPTED .*; it ran for [\d.]+s.*", shown["detail"])
-    lab_of(preempting).wait_job(urgent, "COMPLETED")
+    shown = endings.check(preempting, endings_on_slurm.preempted(preempting))
+    assert shown["attempt"] == 1, shown
+    urgent = ("squeue", "--noheader", "--partition=urgent")
+    until(lambda: not preempting.lab.ask(*urgent), timeout=60, what="the node is free again")
     again = preempting.submit("--retry", "1", *SCAVENGES, "--", "sh", "-c", "[ $RUNYARD_ATTEMPT = 2 ] || sleep 300")
     preempting.started(again)
     displace(preempting)
@@ -165,27 +135,8 @@ def test_a_preempted_run_goes_on_from_what_it_saved(preempting: ClusterYard) -> 
 def test_memory_that_slurm_enforces(cluster_yard: GetYard) -> None:
     """The run asked for none, so its runner sees no more than a process that was killed: Slurm knows why."""
     yard = cluster_yard("slurm", cgroup_memory=True, accounting=True)
-    for command in (["/usr/bin/python3", "-c", ALLOCATES], ["sh", "-c", f"/usr/bin/python3 -c '{ALLOCATES}'; exit $?"]):
-        shown = yard.ended(yard.submit("--", *command), 60)
-        assert (shown["state"], shown["reason"], shown["exit_code"]) == ("failed", "oom", 137), shown
-        assert re.search(r"Slurm: OUT_OF_MEMORY .*; it ran for .* and used [\d.]+ MB of memory", shown["detail"])
-
-
-def test_the_limit_of_time_that_slurm_enforces(yard: ClusterYard) -> None:
-    run = yard.submit("--", "sleep", "600")
-    native = yard.started(run)
-    lab_of(yard).admin("scontrol", "update", f"jobid={native}", "EndTime=now")
-    shown = yard.told(run, is_in(yard, native, "TIMEOUT"))
-    assert (shown["state"], shown["reason"]) == ("failed", "timeout"), shown
-    assert re.fullmatch(r"Slurm: TIMEOUT .*; it ran for [\d.]+s.*", shown["detail"])
-
-
-def test_a_directory_that_slurm_cannot_enter(yard: ClusterYard) -> None:
-    """Slurm cannot even open the job's output, so there is nothing but its word."""
-    run = yard.submit("--option", "hold=", "--", "true")
-    native = yard.queued(run)
-    shutil.rmtree(yard.batch_directory(native))
-    lab_of(yard).ask("scontrol", "release", native)
-    shown = yard.told(run, is_in(yard, native, "FAILED"))
-    assert (shown["state"], shown["reason"]) == ("failed", "launch"), shown
-    assert "JobLaunchFailure" in shown["detail"]
+    ending = endings_on_slurm.out_of_slurms_memory(yard)
+    python, *words = ending.spec["command"]
+    behind_a_shell = endings.shell(f"{shlex.join([python, *words])}; exit $?")
+    for spec in (ending.spec, behind_a_shell):
+        endings.check(yard, dataclasses.replace(ending, spec=spec))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,6 @@ from tests.labs.nodes import NodeLab
 from tests.labs.yard import Yard
 
 SITE = "boxes"
-COUNTING = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.4; done"
 FINAL = ("succeeded", "failed", "cancelled")
 COUNTED = "".join(f"{number}\n" for number in range(1, 10))
 
@@ -27,12 +27,13 @@ COUNTED = "".join(f"{number}\n" for number in range(1, 10))
 class NodeYard:
     """A yard, and the nodes of a lab as its only site of use."""
 
-    def __init__(self, lab: NodeLab, yard: Yard, permit: int = 0, further: str = "") -> None:
+    def __init__(self, lab: NodeLab, yard: Yard, permit: int = 0, lost_after: int = 600, further: str = "") -> None:
         """`further`: more of its config.toml."""
         self.lab, self.yard = lab, yard
+        self.go = lab.root / f"go-{secrets.token_hex(4)}"  # which the nodes see
         config = shutil.copy(lab.configuration, yard.home / "ssh_config")  # connections are shared by its name
         self.options = [f"ssh_config={config}", "cpus=2"]
-        (yard.home / "config.toml").write_text(f"lease = 5\nlost_after = 15\npermit = {permit}\n{further}")
+        (yard.home / "config.toml").write_text(f"lease = 5\nlost_after = {lost_after}\npermit = {permit}\n{further}")
         yard.start()
 
     def add_site(self, *words: str) -> None:
@@ -50,12 +51,18 @@ class NodeYard:
 
     def until_up(self, *names: str) -> None:
         wanted = names or tuple(self.lab.names)
-        until(lambda: all(self.nodes().get(name) == "alive" for name in wanted), what=f"{wanted} in use", timeout=120)
+        until(lambda: all(self.nodes().get(name) == "alive" for name in wanted), what=f"{wanted} in use", timeout=240)
+
+    @property
+    def counting(self) -> str:
+        """What counts to three, and on to nine once `go` is there: it is not over before somebody has looked."""
+        rest = "for i in 4 5 6 7 8 9; do echo $i; sleep 0.4; done"
+        return f"for i in 1 2 3; do echo $i; done; until [ -e {self.go} ]; do sleep 0.1; done; {rest}"
 
     def submit(self, script: str, **fields: Any) -> Run:
         return self.yard.client().submit(["bash", "-c", script], site=SITE, cwd="/tmp", **fields)
 
-    def ended(self, run: Run, timeout: float = 180) -> dict[str, Any]:
+    def ended(self, run: Run, timeout: float = 240) -> dict[str, Any]:
         until(
             lambda: self.show(run)["state"] in ("succeeded", "failed", "cancelled"),
             timeout=timeout,
@@ -69,10 +76,10 @@ class NodeYard:
     def log(self, run: Run) -> str:
         return self.yard.cli("logs", str(run.id)).stdout
 
-    def running_on(self, node: str, script: str = COUNTING, **fields: Any) -> Run:
-        """A run that has begun on this very node."""
-        run = self.submit(script, node=[node], **fields)
-        until(lambda: self.show(run)["state"] == "running" and self.log(run), what="its first lines", timeout=120)
+    def running_on(self, node: str, script: str = "", **fields: Any) -> Run:
+        """A run that has begun on this very node, and counts unless it is told to do something else."""
+        run = self.submit(script or self.counting, node=[node], **fields)
+        until(lambda: self.show(run)["state"] == "running" and self.log(run), what="its first lines", timeout=240)
         assert self.show(run)["node"] == node
         return run
 
@@ -83,6 +90,19 @@ def bare(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
     yard = Yard(local_site="named")
     try:
         yield NodeYard(node_lab(), yard)
+    finally:
+        yard.remove()
+
+
+@pytest.fixture
+def impatient(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
+    """Which gives up on a node that is away for a minute."""
+    yard = Yard(local_site="named")
+    try:
+        made = NodeYard(node_lab(), yard, lost_after=60)
+        made.add_site()
+        made.until_up()
+        yield made
     finally:
         yard.remove()
 
@@ -117,9 +137,10 @@ def test_a_cancelled_run_leaves_nothing_on_its_node(boxes: NodeYard) -> None:
 
 
 def test_runs_survive_the_end_of_the_yard(boxes: NodeYard) -> None:
-    runs = [boxes.submit(COUNTING) for _ in range(6)]
-    until(lambda: all(boxes.log(run) for run in runs), what="first lines", timeout=120)
+    runs = [boxes.submit(boxes.counting) for _ in range(6)]
+    until(lambda: all(boxes.log(run) for run in runs), what="first lines", timeout=240)
     boxes.yard.kill9()
+    boxes.go.touch()
     boxes.yard.start()
     for run in runs:
         shown = boxes.ended(run)
@@ -134,7 +155,8 @@ def test_runs_survive_the_end_of_an_agent(bare: NodeYard) -> None:
         bare.until_up()
         run = bare.running_on("norman")
         agent.send_signal(signal.SIGKILL)
-        agent.wait(30)
+        agent.wait(120)
+    bare.go.touch()
     with _agent(bare):
         shown = bare.ended(run)
     assert (shown["state"], shown["attempt"], bare.log(run)) == ("succeeded", 1, COUNTED)
@@ -153,7 +175,7 @@ def _agent(boxes: NodeYard) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(120)
 
 
 def test_a_node_that_does_not_answer_is_taken_out_and_comes_back(boxes: NodeYard) -> None:
@@ -166,6 +188,7 @@ def test_a_node_that_does_not_answer_is_taken_out_and_comes_back(boxes: NodeYard
     until(lambda: "unreachable: hoff" in (boxes.show(run)["detail"] or ""), what="its detail")
     others = [boxes.submit("uname -n") for _ in range(3)]
     assert {boxes.ended(other)["node"] for other in others} <= {"norman", "pitts"}
+    boxes.go.touch()
     boxes.lab.start_sshd("hoff")
     shown = boxes.ended(run)
     assert (shown["state"], shown["attempt"], boxes.log(run)) == ("succeeded", 1, COUNTED)
@@ -192,7 +215,8 @@ def test_a_run_on_a_node_that_was_restarted_is_lost_and_tried_again_when_asked(b
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
 
 
-def test_a_node_that_stays_away_loses_its_runs_after_the_deadline_and_not_before(boxes: NodeYard) -> None:
+def test_a_node_that_stays_away_loses_its_runs_after_the_deadline_and_not_before(impatient: NodeYard) -> None:
+    boxes = impatient
     run = boxes.running_on("pitts", "echo begun; exec sleep 6541", retry={"max": 3})
     boxes.lab.unplug("pitts")
     until(lambda: boxes.nodes()["pitts"] == "unreachable", what="pitts taken out", timeout=120)
@@ -217,11 +241,11 @@ def test_cron_serves_nodes_too(bare: NodeYard) -> None:
 
     def tick() -> bool:
         command = bare.yard.command("check", "--site", SITE)
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr
         return bare.show(run)["state"] == "succeeded"
 
-    until(tick, what="the run over", timeout=180)
+    until(tick, what="the run over", timeout=300)
     assert bare.log(run) == "hello\n"
 
 
@@ -235,10 +259,12 @@ def test_site_test_says_for_each_node_what_does_not_work(bare: NodeYard) -> None
     assert "fail norman norman has no interpreter '/no/such/python'" in told
     assert "fail pitts pitts refuses connections" in told
     bare.until_up("hoff")
-    shown = bare.yard.client().site(SITE)["nodes"]
-    assert {node["name"]: node["state"] for node in shown} == {
-        "hoff": "alive", "norman": "unreachable", "pitts": "unreachable",
-    }  # fmt: skip
+    wanted = {"hoff": "alive", "norman": "unreachable", "pitts": "unreachable"}
+    until(lambda: _node_states(bare) == wanted, what="the same of the yard itself")
+
+
+def _node_states(boxes: NodeYard) -> dict[str, str]:
+    return {node["name"]: node["state"] for node in boxes.yard.client().site(SITE)["nodes"]}
 
 
 def test_a_directory_that_cannot_be_used_is_told(bare: NodeYard) -> None:

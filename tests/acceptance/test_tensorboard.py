@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import pytest
 from runyard.client.run import Run
 from tests.acceptance.test_ssh_nodes import SITE, NodeYard
 from tests.acceptance.witness import alive, until
+from tests.labs import waiting
 from tests.labs.yard import Yard
 
 # Writes as many points as the file `go` has lines, and ends when that says so.
@@ -99,9 +99,7 @@ class Board:
     """`runyard tensorboard` as a process, and what its TensorBoard answers."""
 
     def __init__(self, yard: Yard, *words: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("localhost", 0))
-            self._port = probe.getsockname()[1]
+        (self._port,) = waiting.free_ports(1)
         command = yard.command("tensorboard", *words, "--port", str(self._port), "--every", "1s", "--json")
         self.process = subprocess.Popen(command, env=yard.env, stdout=subprocess.PIPE, text=True)
 
@@ -125,7 +123,7 @@ class Board:
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
         self.process.send_signal(number)
-        said, _ = self.process.communicate(timeout=60)
+        said, _ = self.process.communicate(timeout=180)
         return self.process.returncode, said
 
 

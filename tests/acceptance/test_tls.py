@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -47,7 +48,7 @@ class Lab:
 
     def cli(self, *words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            Yard.command(*words), env={**self.person, **env}, cwd=cwd, capture_output=True, text=True, timeout=120,
+            Yard.command(*words), env={**self.person, **env}, cwd=cwd, capture_output=True, text=True, timeout=240,
             check=False,
         )  # fmt: skip
 
@@ -105,8 +106,11 @@ def test_a_run_from_submit_to_fetch_by_tls(lab: Lab, tmp_path: Path) -> None:
 
 def check_sockets(agent: int, port: int) -> None:
     """Nobody can dial in to an agent, and it dials the proxy alone."""
-    found = psutil.Process(agent).net_connections(kind="tcp")
-    assert [connection.raddr.port for connection in found if connection.raddr]
+
+    def open_ones() -> list[Any]:
+        return psutil.Process(agent).net_connections(kind="tcp")
+
+    found = waiting.until(lambda: open_ones() if any(one.raddr for one in open_ones()) else [], "the agent connected")
     assert {connection.raddr.port for connection in found if connection.raddr} == {port}
     assert not [connection for connection in found if connection.status == psutil.CONN_LISTEN]
 

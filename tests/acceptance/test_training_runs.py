@@ -51,7 +51,7 @@ class Lab:
     def curl(self, *words: str) -> Any:
         place = self.yard.url.removeprefix("http://127.0.0.1")
         sent = ["curl", "-sS", *(word.replace(":9090", place) for word in words)]
-        done = subprocess.run(sent, cwd=self.example, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(sent, cwd=self.example, capture_output=True, text=True, timeout=180, check=True)
         return json.loads(done.stdout)
 
     def ended(self, ids: list[int]) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def test_a_grid_is_in_the_hdf5_table_where_pandas_can_write_it(lab: Lab, tmp_pat
     assert [run["state"] for run in lab.ended(reply["ids"])] == ["succeeded"] * 2
     read = "import pandas, sys; print(sorted(pandas.read_hdf(sys.argv[1], 'runs')['batch_size']))"
     words = [str(TRAINER_PYTHON), "-c", read, str(runs_dir / "runs.h5")]
-    assert subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout == "[16, 32]\n"
+    assert subprocess.run(words, capture_output=True, text=True, timeout=180, check=True).stdout == "[16, 32]\n"
     assert not (runs_dir / "runs.csv").exists()
 
 
@@ -176,7 +176,7 @@ def test_each_new_line_of_the_page_works(tmp_path: Path) -> None:
                             "print(json.load(sys.stdin)[\"url\"])'; }", *lines])  # fmt: skip
         script = script.replace("http://localhost:9090", "$(port)")
         done = subprocess.run(
-            ["sh", "-exc", script], cwd=place, env=home.env, capture_output=True, text=True, timeout=280, check=False
+            ["sh", "-exc", script], cwd=place, env=home.env, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert list((place / "results").glob("*/metadata.json"))

@@ -25,9 +25,13 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(params=["slurm", "gridengine"])
+# Who is warned has time to save, also on a busy machine.
+PATIENT = {"slurm": {"kill_wait_s": 60}, "gridengine": {"notify_s": 60}}
+
+
+@pytest.fixture(params=list(PATIENT))
 def yard(request: pytest.FixtureRequest) -> Iterator[ClusterYard]:
-    made = ClusterYard(request.getfixturevalue(f"{request.param}_lab")(), request.param)
+    made = ClusterYard(request.getfixturevalue(f"{request.param}_lab")(**PATIENT[request.param]), request.param)
     made.start()
     made.add_site()
     yield made
@@ -38,7 +42,7 @@ def begin(yard: ClusterYard) -> tuple[int, str]:
     """The run and its native id. It has no time limit, so that nobody but the scheduler warns it."""
     run = yard.submit("--checkpoint", "--", "/usr/bin/python3", "-c", SAVES)
     native = yard.started(run)
-    until(lambda: yard.log(run) == "ready\n", timeout=60, what="the run is ready")
+    until(lambda: yard.log(run) == "ready\n", what="the run is ready")
     return run, native
 
 

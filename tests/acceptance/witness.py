@@ -26,7 +26,7 @@ class Witness:
         return Counter(int(line[1]) for line in lines if line[0] == word)
 
 
-def until(condition: Callable[[], object], *, timeout: float = 60, what: str = "the condition") -> None:
+def until(condition: Callable[[], object], *, timeout: float = 120, what: str = "the condition") -> None:
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:

@@ -44,7 +44,7 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def run(
-        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 60, **options: Any
+        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 120, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         settings = {"env": self.env(env), "cwd": "/", **self.popen_options(), **options}
         return subprocess.run(
@@ -66,7 +66,7 @@ def submitter() -> Account:
     """As root an account made for this; anybody else submits as who they are."""
     if os.geteuid() != 0:
         return _account(pwd.getpwuid(os.geteuid()))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (found := _look_up(NAME)):
         # `*` is a password that nobody has; the default `!` counts as locked, and sshd refuses a locked account.
         command = ["useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", NAME]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import tempfile
 from pathlib import Path
@@ -51,7 +52,7 @@ class Cluster(Lab):
     def admin(self, *command: str) -> str:
         """As who runs the cluster."""
         env = self.user.env(self.env)
-        return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=60))
+        return _output(subprocess.run(command, env=env, cwd=self.root, capture_output=True, text=True, timeout=120))
 
     @property
     def machines(self) -> Network:
@@ -70,7 +71,11 @@ class Cluster(Lab):
     def node_commands(self, node: str) -> dict[int, str]:
         """What runs on a node that is a machine: command lines by pid, as this machine counts."""
         first = psutil.Process(self.machines.machines[node].first_pid)
-        return {child.pid: " ".join(child.cmdline()) for child in first.children(recursive=True)}
+        found = {}
+        for child in first.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end while we look
+                found[child.pid] = " ".join(child.cmdline())
+        return found
 
     def node_unplug(self, node: str) -> None:
         """The network cable: the node's jobs go on, and nobody hears of them until `node_plug`."""

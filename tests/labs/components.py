@@ -14,6 +14,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -23,6 +24,7 @@ from tests.labs import cgroups
 
 _ROOT = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = _ROOT / ".venv-examples" / "bin" / "python"
+TRAINER_PACKAGES = TRAINER_PYTHON.parents[1] / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
 KERAS2_PYTHON = _ROOT / ".venv-keras2" / "bin" / "python"
 BENCH_PYTHON = _ROOT / ".venv-bench" / "bin" / "python"
 RAY_PYTHON = _ROOT / ".venv-ray" / "bin" / "python"
@@ -66,7 +68,7 @@ def python(version: str) -> Path:
 
 def _answer(*command: str) -> str:
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     except FileNotFoundError:
         raise Missing(f"{command[0]} is not installed") from None
     except (subprocess.SubprocessError, OSError) as error:
@@ -159,6 +161,14 @@ def _trainer() -> str:
 def _torch_writer() -> str:
     """PyTorch's own writer of event files is a part of TensorBoard."""
     return "PyTorch {}, TensorBoard {}".format(*_versions(TRAINER_PYTHON, "torch", "tensorboard"))
+
+
+def _gaussian_processes() -> str:
+    """What optuna needs for them, for a yard of this very Python to import."""
+    found = "SciPy {}, PyTorch {}".format(*_versions(TRAINER_PYTHON, "scipy", "torch"))
+    if not TRAINER_PACKAGES.is_dir():
+        raise Missing(f"{TRAINER_PYTHON.parents[1].name} is of another Python: make example-deps with this one")
+    return found
 
 
 def _pytables() -> str:
@@ -272,6 +282,7 @@ KNOWN = {
         Component(name="git", find=lambda: _number(_answer("git", "--version"))),
         Component(name="trainer", find=_trainer),
         Component(name="keras 2", find=_keras2, everywhere=False),
+        Component(name="scipy, torch", find=_gaussian_processes),
         Component(name="pytables", find=_pytables),
         Component(name="torch writer", find=_torch_writer),
         Component(name="flask, celery", find=_flask_and_celery),

@@ -15,6 +15,7 @@ import psutil
 
 from tests.labs import supervise
 
+_PATIENCE_S = 90
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 """What a daemon sees when nobody says more: jobs inherit it, so nothing of the test run may be in it."""
 
@@ -54,9 +55,10 @@ class Daemons:
         return str(self._ask("run", command=list(command))["output"])
 
     def kill(self, name: str) -> None:
-        self._signal(name, signal.SIGKILL, 10)
+        if not self._signal(name, signal.SIGKILL, _PATIENCE_S):
+            raise LabError(f"{name} is still there {_PATIENCE_S} s after its SIGKILL")
 
-    def stop(self, name: str, wait_s: float = 30) -> None:
+    def stop(self, name: str, wait_s: float = _PATIENCE_S) -> None:
         """SIGTERM, and SIGKILL for what does not listen."""
         if not self._signal(name, signal.SIGTERM, wait_s):
             self.kill(name)
@@ -83,7 +85,7 @@ class Daemons:
         """End them all. A supervisor that was killed before is no error."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(3 * _PATIENCE_S)
         self._process.stdout.close()
 
     def _signal(self, name: str, number: int, wait_s: float) -> bool:

@@ -54,7 +54,7 @@ class JailLab(SshLab):
         """What a person types at sftp's prompt; the first line that fails ends it."""
         batch = "".join(f"{line}\n" for line in lines)
         command = [str(self.programs / "sftp"), "-q", "-b", "-", "box"]
-        done = subprocess.run(command, input=batch, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, input=batch, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -39,7 +39,11 @@ class NodeLab(SshLab):
 
     def read(self, name: str, path: str) -> str:
         """A file on that node."""
-        return self._of(name).run("cat", path)
+        return self.ask(name, "cat", path)
+
+    def ask(self, name: str, *command: str) -> str:
+        """What a short command says there, without ssh."""
+        return self._of(name).run(*command)
 
     def commands(self, name: str) -> list[str]:
         """What runs there, as command lines."""

@@ -6,18 +6,18 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.labs import components
+from tests.labs import components, waiting
 
 _NUMBERS = itertools.count(1)
 
@@ -25,6 +25,7 @@ _NUMBERS = itertools.count(1)
 class Server:
     """One server of our own: its data, its socket and a free loopback port, all gone after `stop`.
 
+    `end` or `kill9`, and `begin` again, may be called as often as one likes: data and port stay the same.
     Most tests are not about losing power, so only a `durable` one waits for the disk.
     """
 
@@ -32,7 +33,7 @@ class Server:
         self.bin = components.postgres_bin()
         self.directory = Path(tempfile.mkdtemp(prefix="runyard-pg-", dir=below))
         self._durable = durable
-        self.port = _free_port()
+        (self.port,) = waiting.free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -41,19 +42,41 @@ class Server:
         data = str(self.directory / "data")
         initdb = ["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(self._as_account(initdb), cwd="/", check=True, capture_output=True)
+        self.begin()
+
+    def begin(self) -> None:
+        """Returns when it lets people in."""
         self._process = subprocess.Popen(
-            self._as_account(["postgres", "-D", data, *self._options()]),
+            self._as_account(["postgres", "-D", str(self.directory / "data"), *self._options()]),
             cwd="/",
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         self._wait_ready()
 
+    def end(self) -> None:
+        """PostgreSQL's fast shutdown: whoever is connected is cut off."""
+        assert self._process is not None, "it has not begun"
+        self._process.send_signal(signal.SIGINT)  # setpriv has become postgres, so the pid is the server's
+        self._process.wait(60)
+
+    def kill9(self) -> None:
+        """All its processes at once, as when the power goes."""
+        import psutil
+
+        assert self._process is not None, "it has not begun"
+        first = psutil.Process(self._process.pid)
+        first.suspend()  # it must not have more children than those that are seen now
+        processes = [first, *first.children()]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait(60)
+        psutil.wait_procs(processes, 60)  # one that is left would keep the next server from its memory
+
     def stop(self) -> None:
-        """SIGINT is PostgreSQL's fast shutdown; setpriv has become postgres, so the pid is the server's."""
         if self._process is not None:
-            self._process.send_signal(2)
-            self._process.wait(30)
+            self.end()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def url(self, database: str) -> str:
@@ -65,7 +88,7 @@ class Server:
         rules = self.directory / "data" / "pg_hba.conf"
         before = rules.read_text()
         rules.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{before}")
-        self._execute("SELECT pg_reload_conf()")
+        self._reload()
         self._execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
         try:
             yield
@@ -83,11 +106,20 @@ class Server:
         finally:
             self._execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def _execute(self, statement: str) -> None:
+    def _reload(self) -> None:
+        """Returns when the new rules are those for whoever comes: to ask for it is not to have it."""
+        asked = "SELECT pg_conf_load_time()"
+        before = self._execute(asked)
+        self._execute("SELECT pg_reload_conf()")
+        waiting.until(lambda: self._execute(asked) != before, "the rules of PostgreSQL read again")
+
+    def _execute(self, statement: str) -> Any:
+        """The first row, where the statement has any."""
         import psycopg
 
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(statement.encode())
+            done = connection.execute(statement.encode())
+            return done.fetchone() if done.description else None
 
     def _options(self) -> list[str]:
         settings = {
@@ -108,7 +140,7 @@ class Server:
         return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *words]
 
     def _wait_ready(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while subprocess.run(self._ready_command(), capture_output=True).returncode != 0:
             if time.monotonic() > deadline or (self._process and self._process.poll() is not None):
                 raise RuntimeError(f"PostgreSQL in {self.directory} does not start")
@@ -124,12 +156,6 @@ def _account() -> str:
         return pwd.getpwnam("postgres").pw_name
     except KeyError:
         return "nobody"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

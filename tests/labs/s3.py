@@ -18,7 +18,7 @@ from tests.labs.rabbitmq import certificates
 from tests.labs.rabbitmq.lab import Relay
 
 REGION = "us-east-1"
-_START_S = 60
+_START_S = 180
 _POLICY = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -64,7 +64,7 @@ class SshLab(Lab):
         """`ssh` to this node; the words are quoted for the shell there."""
         return ["ssh", "-F", str(self.configuration), name, shlex.join(words)]
 
-    def run(self, name: str, *words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    def run(self, name: str, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return self.user.run(self.command(name, *words), timeout=timeout)
 
     # Faults, and their repair
@@ -88,9 +88,7 @@ class SshLab(Lab):
     def freeze(self, name: str) -> None:
         """The node hangs: connections stay open, and nothing is answered until `thaw`."""
         self._of(name).pause(name)
-        for session in self._sessions(name):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                session.suspend()
+        self._to_every_session(name, psutil.Process.suspend)
 
     def thaw(self, name: str) -> None:
         self._of(name).resume(name)
@@ -101,7 +99,7 @@ class SshLab(Lab):
     def change_host_key(self, name: str) -> None:
         """As after a reinstallation, or an attack: clients know another key, and no connection is left from before."""
         self._of(name).pause(name)  # lest one be made between the two
-        self.drop_connections(name)
+        self._to_every_session(name, psutil.Process.kill)
         self._of(name).kill(name)
         self._make_host_key(name)
         self.start_sshd(name)
@@ -118,6 +116,15 @@ class SshLab(Lab):
     def _of(self, name: str) -> Daemons:
         """Who looks after the sshd of this node."""
         return self._daemons
+
+    def _to_every_session(self, name: str, work: Callable[[psutil.Process], None]) -> None:
+        """Of an sshd that is paused, also to those that come meanwhile: one that lets somebody in becomes two."""
+        done: set[psutil.Process] = set()
+        while new := set(self._sessions(name)) - done:
+            for session in new:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    work(session)
+            done |= new
 
     def _sessions(self, name: str) -> list[psutil.Process]:
         """The processes that serve connections."""

@@ -60,7 +60,7 @@ class Supervisor:
 
     def end_all(self) -> None:
         """Daemons first; what they leave comes back to us, until nothing does."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (children := _children()) and time.monotonic() < deadline:
             for pid in children:
                 _send(pid, signal.SIGKILL)
@@ -95,7 +95,7 @@ class Supervisor:
 
     def _run(self, command: list[str]) -> Answer:
         """To the end, here and now; for the short commands that prepare a machine."""
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         if done.returncode:
             return {"error": f"{' '.join(command)}: {done.stderr.strip() or f'exit {done.returncode}'}"}
         return {"output": done.stdout}
@@ -148,7 +148,7 @@ def _send(pid: int, number: int) -> None:
 
 def remove(path: Path) -> None:
     """The whole tree; processes and other machines of a lab may still be writing into it as they end."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while path.exists() and time.monotonic() < deadline:
         if path.is_relative_to("/sys/fs/cgroup"):
             _remove_group(path)

@@ -20,6 +20,20 @@ SMALL = ("--patch-height", "32", "--patch-width", "32", "--filters", "8", "--bat
 # One thread: two that wait for each other on a busy core are slower, and the order of their sums is not certain.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 WAIT_S = 280
+# It strikes itself: whoever reads what it says may come late, and find it at its end.
+_STRUCK = """
+import builtins, os, runpy, sys
+words, number, program = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+say = builtins.print
+def print(*values, **options):
+    say(*values, **options)
+    if any(words in str(value) for value in values):
+        os.kill(os.getpid(), number)
+builtins.print = print
+sys.argv[:] = sys.argv[3:]
+sys.path[0] = os.path.dirname(program)
+runpy.run_path(program, run_name="__main__")
+"""
 
 
 @dataclass(kw_only=True)
@@ -47,14 +61,6 @@ class Training:
         self.peak = usage.ru_maxrss * 1024
         return self
 
-    def until_it_says(self, words: str) -> Training:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said += line
-            if words in line:
-                return self
-        raise AssertionError(f"it never said {words!r}: {self.end().complained}")
-
     @property
     def code(self) -> int:
         return self.process.returncode
@@ -70,9 +76,11 @@ class Training:
         return {path.name: path.read_bytes() for path in sorted(self.output.iterdir()) if path.is_file()}
 
 
-def start(output: Path, page: Path, *flags: object, **env: str) -> Training:
+def start(output: Path, page: Path, *flags: object, struck: tuple[str, int] | None = None, **env: str) -> Training:
+    """`struck`: words, and the signal that it gets the moment it has said them."""
+    program = ["-c", _STRUCK, *map(str, struck)] if struck else []
     process = subprocess.Popen(
-        [TRAINER_PYTHON, PATCHWISE / "trainer.py", page, *SMALL, *map(str, flags)],
+        [TRAINER_PYTHON, *program, PATCHWISE / "trainer.py", page, *SMALL, *map(str, flags)],
         env={**ENVIRONMENT, "OUTPUT_DIR": str(output), **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import time
@@ -11,6 +12,7 @@ from typing import TypeVar
 from tests.labs.daemons import LabError
 
 T = TypeVar("T")
+_GIVEN: set[int] = set()  # ports
 
 
 def until(condition: Callable[[], T], what: str, *, timeout_s: float = 90, every_s: float = 0.02) -> T:
@@ -32,14 +34,29 @@ def accepts(address: str, port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Below the range from which the kernel takes ports for outgoing connections: those are free only until used."""
+    """That are free, and that nobody else is given in this test run: who asks uses them later, and may let go of them
+    for a while."""
     found: set[int] = set()
     while len(found) < count:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("0.0.0.0", port))
-            except OSError:
-                continue
-        found.add(port)
+        port = random.choice(_own_ports())
+        if port not in _GIVEN and _is_free(port):
+            found.add(port)
+            _GIVEN.add(port)
     return sorted(found)
+
+
+def _own_ports() -> range:
+    """Of this worker, below the range from which the kernel takes ports for outgoing connections: those are free only
+    until used."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return range(20000, 32000)[number % workers :: workers]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("0.0.0.0", port))
+        except OSError:
+            return False
+    return True

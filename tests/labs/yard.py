@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,10 +16,12 @@ from typing import Any
 import pytest
 
 import runyard
+from runyard import errors
 from runyard.client import locate
+from tests.labs.supervise import remove
 
-START_TIMEOUT_S = 60
-END_TIMEOUT_S = 60
+START_TIMEOUT_S = 120
+END_TIMEOUT_S = 120
 
 
 class Yard:
@@ -91,7 +92,7 @@ class Yard:
         self.stop()
         return self.start()
 
-    def cli(self, *words: str, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+    def cli(self, *words: str, timeout: float = 180, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `runyard WORDS…` against this home."""
         return subprocess.run(
             self.command(*words), env=self.env, capture_output=True, text=True, timeout=timeout, check=False, **options
@@ -112,14 +113,15 @@ class Yard:
         if self._process is not None and self._process.poll() is None:
             self._end(signal.SIGTERM)
         end_processes_of(self.home)
-        shutil.rmtree(self.home, ignore_errors=True)
+        remove(self.home)
 
     def _answers(self) -> bool:
         address = locate.read_address(self.home)
         if address is None or address.pid != self.pid:
             return False
-        with runyard.Client(home=self.home, start=False) as client:
+        with contextlib.suppress(errors.YardUnreachable), runyard.Client(home=self.home, start=False) as client:
             return bool(client.health())
+        return False
 
     def _end(self, number: int) -> None:
         assert self._process is not None, "the yard is not up"
@@ -139,7 +141,7 @@ def processes_of(home: Path) -> list[int]:
 
 def end_processes_of(home: Path) -> None:
     """The pre-warmed process and abandoned runs included."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (left := processes_of(home)) and time.monotonic() < deadline:
         for pid in left:
             _kill(pid)

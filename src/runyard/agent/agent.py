@@ -228,10 +228,14 @@ class Agent:
             self._expiry.advance()
             self._upkeep.advance()
 
-    def next_due(self) -> float:
-        """When the next tick has something to do, as far as that is known now."""
+    def next_due(self, *, following: bool = True) -> float:
+        """When the next tick has something to do, as far as that is known now. Without `following`, it is nothing to do
+        that what runs may have said more by then."""
+        watched = self._watched()
+        if not following:
+            watched = [attempt for attempt in watched if attempt.phase is Phase.OVER or attempt.has_more]
         due = min(
-            self._watch.next_look(self._watched()),
+            self._watch.next_look(watched),
             self._talk.due_at(),
             self._stops.next_due(),
             self._starter.next_due(),
@@ -387,9 +391,16 @@ class Agent:
     # --- bytes --------------------------------------------------------------------------------------------------
 
     def _send(self, piece: Piece) -> int:
-        return self._link.append(
-            self.site, self.name, self._talk.incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
-        )
+        incarnation = self._talk.incarnation
+        try:
+            return self._link.append(
+                self.site, self.name, incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
+            )
+        except errors.Stale as error:
+            if incarnation is None or incarnation != self._talk.incarnation:
+                # We said hello again while this was on its way. It was refused for that, and the attempt is still ours.
+                raise errors.Conflict(error.message) from None
+            raise
 
     def _may_relay(self) -> bool:
         return self._talk.incarnation is not None and self._relay.ready

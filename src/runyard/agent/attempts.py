@@ -76,6 +76,7 @@ class Attempt:
     # Relay: bytes that the yard holds; None where only the yard knows.
     offsets: dict[str, int | None] = field(default_factory=dict)
     relaying: bool = False
+    has_more: bool = False  # than the last look brought
     disowned: bool = False  # the yard took no bytes: it may have given this attempt up
     drained: bool = False  # the last look found nothing that the yard does not hold
 
@@ -94,6 +95,7 @@ class Attempt:
     notes: list[str] = field(default_factory=list)
     outputs_wished: int = 0  # the newest wish to see what it has left so far
     outputs_shown: int = 0  # the newest one that was met
+    outputs_known: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # what was found then: see `Search`
     showing: bool = False
     saving: Saving = field(default_factory=Saving)
     shown: dict[str, Report] = field(default_factory=dict)  # by what was wished for, until the yard has it

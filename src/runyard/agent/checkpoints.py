@@ -17,7 +17,7 @@ from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.outputs import Collected, Place
 from runyard.agent.stage import FULL_DISK, Stager
-from runyard.hosts.base import Host, Listing, Output, Search, Unreachable
+from runyard.hosts.base import Host, Listing, Search, Unreachable
 from runyard.model import checkpoints, paths
 from runyard.model.checkpoints import Policy
 from runyard.model.resources import Capacity
@@ -158,7 +158,7 @@ class Checkpoints:
             told={"tree": tree.digest, "size": tree.size, "files": len(tree.files)},
             torn=bool(place.found.torn) or len(collected.files) < len(place.found.files),
             notes=[*_notes(place.found), *refused],
-            known={output.path: _facts(output) for output in place.found.files if output.path in sent},
+            known={output.path: output.known for output in place.found.files if output.path in sent},
         )
 
     def _send(self, tree: Tree) -> None:
@@ -216,10 +216,6 @@ def _tree(collected: Collected) -> tuple[Tree, list[str]]:
             continue
         files.append(TreeFile(path, file["digest"], file["size"], bool(file["mode"] & 0o100)))
     return Tree.build(files), refused
-
-
-def _facts(output: Output) -> tuple[int, int, str]:
-    return output.size, output.changed, output.digest
 
 
 def _notes(found: Listing) -> list[str]:

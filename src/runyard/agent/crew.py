@@ -105,10 +105,10 @@ class Crew:
             if agent is not None and not agent.stale:
                 agent.tick()
 
-    def next_due(self) -> float:
+    def next_due(self, *, following: bool = True) -> float:
         """A node that does not answer is tried again with the next tick, not waited for."""
         manned = [post.agent for post in self._posts if post.agent is not None and not post.agent.stale]
-        return min((agent.next_due() for agent in manned), default=float("inf"))
+        return min((agent.next_due(following=following) for agent in manned), default=float("inf"))
 
     def close(self) -> None:
         for post in self._posts if not self._threads else ():

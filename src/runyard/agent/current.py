@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runyard import errors
@@ -56,25 +57,31 @@ class Current:
         ]
 
     def _bring(self, attempts: Sequence[Attempt]) -> None:
-        places = [self._place(attempt) for attempt in attempts]
+        places = [self._searched(attempt) for attempt in attempts]
         wishes = [attempt.outputs_wished for attempt in attempts]
         for attempt in attempts:
             attempt.showing = True
 
-        def work() -> list[Collected]:
+        def work() -> list[tuple[Place, Collected]]:
             found = outputs.find(self._host, places)
-            return outputs.hand_over(self._host, self._link, found, self._spool)
+            return list(zip(found, outputs.hand_over(self._host, self._link, found, self._spool), strict=True))
 
-        def done(collected: list[Collected] | None, error: Exception | None) -> None:
+        def done(brought: list[tuple[Place, Collected]] | None, error: Exception | None) -> None:
             for attempt in attempts:
                 attempt.showing = False
-            if collected is None:
+            if brought is None:
                 self._failed(attempts, error)
                 return
-            for attempt, wish, brought in zip(attempts, wishes, collected, strict=True):
-                attempt.show(wish, brought.files)
+            for attempt, wish, (place, collected) in zip(attempts, wishes, brought, strict=True):
+                attempt.outputs_known = _known(place, collected)
+                attempt.show(wish, collected.files)
 
         self._errands.send(LANE, work, done)
+
+    def _searched(self, attempt: Attempt) -> Place:
+        """What did not change since the last time is not read again: who follows a run asks every few seconds."""
+        place = self._place(attempt)
+        return replace(place, search=replace(place.search, known=attempt.outputs_known))
 
     def _failed(self, attempts: Sequence[Attempt], error: Exception | None) -> None:
         """Whoever asked waits only for so long: what does not pass is left to them."""
@@ -83,3 +90,8 @@ class Current:
         if not isinstance(error, errors.YardUnreachable | errors.DiskFull | Unreachable):
             for attempt in attempts:
                 attempt.outputs_shown = attempt.outputs_wished
+
+
+def _known(place: Place, collected: Collected) -> dict[str, tuple[int, int, str]]:
+    taken = {file["path"] for file in collected.files}
+    return {output.path: output.known for output in place.found.files if output.path in taken}

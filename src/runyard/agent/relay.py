@@ -71,6 +71,7 @@ class Relay:
                 continue
             piece.attempt.offsets[piece.file] = size
             if _goes_on(piece, size):
+                piece.attempt.has_more = True
                 piece.attempt.look_at = min(piece.attempt.look_at, self._clock())
 
 
@@ -92,8 +93,9 @@ def _may_relay(attempt: Attempt) -> bool:
 
 
 def _goes_on(piece: Piece, size: int) -> bool:
-    """Whether to look again at once: there is more, or somebody waits for the rest."""
-    return piece.attempt.phase is Phase.OVER or len(piece.data) >= CHUNK or size != piece.offset + len(piece.data)
+    """Whether to look again at once: there is more, or may be since this was only a question, or somebody waits."""
+    is_all = 0 < len(piece.data) < CHUNK and size == piece.offset + len(piece.data)
+    return piece.attempt.phase is Phase.OVER or not is_all
 
 
 def _pieces(attempt: Attempt, seen: Mapping[str, Seen]) -> list[Piece]:

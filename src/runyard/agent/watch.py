@@ -168,6 +168,7 @@ class Watch:
         pause = max(self._pause, min(self._every, SHARE * (self._clock() - now)))
         for attempt in attempts:
             attempt.drained = with_bytes and not attempt.relaying
+            attempt.has_more = attempt.has_more and not attempt.drained
             attempt.look_at = now + max(pause, LIVELY_S if now < attempt.fresh_until else QUIET_S)
         for seen in found:
             _note(by_place[seen.directory], seen, now, max(self._pause, LIVELY_S))

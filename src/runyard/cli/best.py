@@ -28,8 +28,9 @@ def command(runs: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> 
     """
     client = Client(start=False)
     writer = output.writer(as_json, quiet)
-    if len(runs) == 1 and selectors.is_sweep(runs[0]):
-        bests.of_sweep(client.find_sweep(runs[0]), given, writer)
+    named = selectors.parse_selectors(runs).sweep
+    if named is not None:
+        bests.of_sweep(selection.sweep(client, named), given, writer)
     else:
         wanted = bests.objective(given)
         bests.of_runs(selection.select(client, runs, given), wanted, given["limit"], writer)

@@ -23,8 +23,8 @@ from runyard.model.spec import Stop
 def command(runs: tuple[str, ...], no_wait: bool, via_box: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Stop runs, and wait until nothing of them is left.
 
-    RUN is a number, a range such as 3-9, a sweep such as S1, or last. With --state, --project, --tag, … it means the
-    runs that match and have not ended.
+    RUN is a number, a range such as 3-9, a sweep (S1, or its name), or last. With --state, --project, --tag, … it means
+    the runs that match and have not ended.
     """
     if via_box:
         via.refuse(given)
@@ -45,8 +45,8 @@ def command(runs: tuple[str, ...], no_wait: bool, via_box: str | None, quiet: bo
 def _end_sweeps(client: Client, words: Iterable[str], given: Mapping[str, Any]) -> None:
     """Those that are named as a whole: they would make other runs in the places of those that end."""
     if not any(given[name] for name in selection.FILTERS):
-        for number in selectors.parse_selectors(words).sweeps:
-            client.find_sweep(number).cancel(wait=False)
+        for word in selectors.parse_selectors(words).sweeps:
+            client.find_sweep(word).cancel(wait=False)
 
 
 def _wait(runs: list[Run], quiet: bool) -> bool:

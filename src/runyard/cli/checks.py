@@ -112,7 +112,7 @@ def _token(loaded: Settings) -> Said:
 
 def _store(loaded: Settings) -> Said:
     if loaded.store:
-        return OK, "PostgreSQL; its own tools check it"
+        return _postgres(loaded)
     if not loaded.database.exists():
         return OK, "will be made at the first start"
     connection = sqlite3.connect(f"file:{loaded.database}?mode=ro", uri=True, timeout=10)
@@ -126,6 +126,20 @@ def _store(loaded: Settings) -> Said:
     if said != "ok":
         return FAIL, f"{loaded.database} is damaged: {said}", "stop the yard and restore it from a copy"
     return OK, f"{runs} run{'s' if runs != 1 else ''} in {units.show_size(_size(loaded.database))}, undamaged"
+
+
+def _postgres(loaded: Settings) -> Said:
+    from sqlalchemy import exc
+
+    from runyard.store import engine
+
+    try:
+        with engine.lasting_engine(engine.parse_url(loaded.store_url), "runyard doctor").connect() as connection:
+            version = str(connection.exec_driver_sql("SHOW server_version").scalar_one())
+    except exc.DBAPIError as error:
+        why = str(error.orig).partition("\n")[0]
+        return FAIL, f"PostgreSQL does not answer: {why}", "start it, or correct `store`: the yard goes on by itself"
+    return OK, f"PostgreSQL {version.split()[0]} answers; its own tools check it"
 
 
 def _size(database: Path) -> int:

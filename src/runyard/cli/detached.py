@@ -45,6 +45,8 @@ def answering(home: Path) -> Address | None:
         return None
     try:
         health = Transport(address.url, locate.read_token(home), timeout=HEALTH_TIMEOUT).json("GET", "/health")
+    except errors.StoreError:  # it is there, and cannot do anything now
+        return owner(home)
     except errors.RunyardError:
         return None
     return address if health.get("pid") == address.pid else None

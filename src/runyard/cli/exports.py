@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,8 +17,6 @@ from runyard.model.series import Table
 
 RUN = "run"
 ROWS_AT_ONCE = 50_000
-
-Choose = Callable[[Iterable[str]], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,16 +34,11 @@ class Export:
                 yield {RUN: run, **row}
 
 
-def collect(runs: Sequence[Run], choose: Choose) -> Export:
-    """Of those names that are chosen from what each run has."""
-    tables = {run.id: _table(run, choose) for run in runs}
+def collect(names: Mapping[Run, Sequence[str]]) -> Export:
+    """Of each run these metrics, which it has."""
+    tables = {run.id: client_metrics.table(run, some) if some else Table() for run, some in names.items()}
     columns = dict.fromkeys([RUN, *(name for table in tables.values() for name in table.columns())])
     return Export(tables=tables, columns=list(columns))
-
-
-def _table(run: Run, choose: Choose) -> Table:
-    names = choose(metric["name"] for metric in run.reported())
-    return client_metrics.table(run, names) if names else Table()
 
 
 def write_csv(export: Export, file: TextIO) -> None:

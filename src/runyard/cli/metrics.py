@@ -33,24 +33,26 @@ LONGEST_NAME = 60  # characters, in a list of names
 def command(runs: tuple[str, ...], names: tuple[str, ...], form: str | None, target: str | None, as_json: bool) -> None:
     """Show what runs have reported, or export every value.
 
-    RUN is a number, a range such as 3-9, a sweep such as S1, or last (which is meant when none is named).
+    RUN is a number, a range such as 3-9, a sweep (S1, or its name), or last (which is meant when none is named).
     """
     form = _form(form, target, as_json)
     found = selection.select(Client(start=False), runs or ("last",))
-    if form is not None:
-        _export(found, names, form, target, as_json)
-        return
     known = {run: {metric["name"]: metric for metric in run.reported()} for run in found}
-    documents = [_document(run, kept, names) for run, kept in known.items()]
+    check(known.values(), names)
+    if form is not None:
+        _export({run: wanted(kept, names) for run, kept in known.items()}, form, target, as_json)
+    else:
+        _show([_document(run, kept, names) for run, kept in known.items()], as_json)
 
-    def draw(console: Any) -> None:
-        rows = [{"run": document["id"], **metric} for document in documents for metric in document["metrics"]]
-        if rows:
-            console.print(_table(rows, several=len(found) > 1))
-        else:
-            output.remark(_nothing(names, sorted({name for kept in known.values() for name in kept})))
 
-    output.writer(as_json).write(documents[0] if len(documents) == 1 else documents, draw)
+def check(known: Iterable[Iterable[str]], names: Sequence[str]) -> list[str]:
+    """All that runs have reported, each with its names; raises where that has nothing of what is asked for."""
+    every = sorted({name for one in known for name in one})
+    missing = [name for name in names if not wanted(every, [name])]
+    if missing:
+        told = f"none of these runs has reported {' or '.join(map(short, missing))}"
+        raise errors.NotFound(told, offer(every) if every else "they have reported nothing yet: runyard show RUN")
+    return every
 
 
 def wanted(known: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -75,10 +77,16 @@ def _document(run: Run, kept: Mapping[str, Any], names: Sequence[str]) -> dict[s
 # --- for people -------------------------------------------------------------------------------------------------------
 
 
-def _nothing(names: Sequence[str], known: Sequence[str]) -> str:
-    if known:
-        return f"no metric is named {' or '.join(map(short, names))}; {offer(known)}"
-    return "nothing was reported: see `runyard show`, or write lines with `runyard.job.log`"
+def _show(documents: Sequence[dict[str, Any]], as_json: bool) -> None:
+    rows = [{"run": document["id"], **metric} for document in documents for metric in document["metrics"]]
+
+    def draw(console: Any) -> None:
+        if rows:
+            console.print(_table(rows, several=len(documents) > 1))
+        else:
+            output.remark("nothing was reported: see `runyard show`, or write lines with `runyard.job.log`")
+
+    output.writer(as_json).write(documents[0] if len(documents) == 1 else documents, draw)
 
 
 def _table(rows: list[dict[str, Any]], *, several: bool) -> Table:
@@ -109,10 +117,10 @@ def _form(form: str | None, target: str | None, as_json: bool) -> str | None:
     return form
 
 
-def _export(runs: Sequence[Run], names: Sequence[str], form: str, target: str | None, as_json: bool) -> None:
+def _export(names: Mapping[Run, Sequence[str]], form: str, target: str | None, as_json: bool) -> None:
     from runyard.cli import exports
 
-    exported = exports.collect(runs, lambda known: wanted(known, names))
+    exported = exports.collect(names)
     if target is None:
         exports.write_csv(exported, sys.stdout)
         return

@@ -103,14 +103,13 @@ def _chart(runs: Sequence[Run], names: Sequence[str], weight: float, is_log: boo
 
 def _wanted(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[Run, str]]:
     known = {run: [metric["name"] for metric in run.reported()] for run in runs}
-    every = sorted({name for several in known.values() for name in several})
-    offer = metrics.offer(every) if every else "see `runyard metrics`"
+    every = metrics.check(known.values(), names)
     if not names and len(every) > 1:
-        raise errors.InvalidInput("these runs have reported several metrics", f"name some with --metric; {offer}")
+        told = f"name some with --metric; {metrics.offer(every)}"
+        raise errors.InvalidInput("these runs have reported several metrics", told)
     found = [(run, name) for run, several in known.items() for name in metrics.wanted(several, names)]
     if not found:
-        missing = " or ".join(map(metrics.short, names)) or "anything"
-        raise errors.NotFound(f"none of these runs has reported {missing}", offer)
+        raise errors.NotFound("none of these runs has reported anything", "see `runyard metrics`")
     if len(found) > MOST_CURVES:
         raise errors.InvalidInput(f"{len(found)} curves are too many for a picture", "name fewer runs or metrics")
     return found

@@ -1,4 +1,5 @@
-"""Which runs a command means: `42 43`, `3-9`, `last`, `S1`, or filters such as `--state queued --project digits`."""
+"""Which runs a command means: `42 43`, `3-9`, `last`, `S1` or the name of a sweep, or filters such as
+`--state queued --project digits`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from runyard import errors
-from runyard.client import Client, Run
+from runyard.client import Client, Run, Sweep
 from runyard.model import selectors
 from runyard.model.states import FINAL, RunState
 
@@ -25,7 +26,7 @@ OPTIONS = (
     click.option("--site", metavar="NAME", help="At this site."),
     click.option("--tag", metavar="TAG", help="With this tag."),
     click.option("--name", metavar="TEXT", help="With this name."),
-    click.option("--sweep", metavar="SWEEP", help="Of this sweep, such as S1."),
+    click.option("--sweep", metavar="SWEEP", help="Of this sweep: S1, or its name."),
 )  # fmt: skip
 
 
@@ -38,8 +39,6 @@ def filter_options(function: Function) -> Function:
 def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[str, Any]:
     """The filters that were given, as the client takes them."""
     found = {name: given[name] for name in FILTERS if given.get(name)}
-    if "sweep" in found:
-        found["sweep"] = selectors.sweep_number(found["sweep"])
     states = [word for state in found.get("state", ()) for word in (ACTIVE if state == "active" else (state,))]
     return {**found, "state": states or list(default_states)}
 
@@ -97,6 +96,17 @@ def _named(client: Client, words: Iterable[str]) -> list[Run]:
     return runs
 
 
-def of_sweeps(client: Client, numbers: Iterable[int]) -> list[int]:
+def of_sweeps(client: Client, words: Iterable[int | str]) -> list[int]:
     """The runs of these sweeps, each in the order of its configurations."""
-    return [run.id for number in numbers for run in client.find_sweep(number).runs()]
+    return [run.id for word in words for run in sweep(client, word).runs()]
+
+
+def sweep(client: Client, word: int | str) -> Sweep:
+    """One that was named where a run can be, too."""
+    try:
+        return client.find_sweep(word)
+    except errors.NotFound as error:
+        if isinstance(word, int):
+            raise
+        told = f"{word!r} is not a run, and no sweep is called so"
+        raise errors.InvalidInput(told, f"name runs like 42, 3-9, last or S1; {error.fix}") from None

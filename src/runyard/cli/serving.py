@@ -78,7 +78,10 @@ class Agents(Loop):
             self._follow({})
 
     def tick(self) -> bool:
-        self._follow(described(self._yard))
+        try:
+            self._follow(described(self._yard))
+        except errors.YardUnreachable as error:  # of the store: agents go on, since they are patient with it
+            log.warning("sites are served as before: %s", error)
         return False
 
     def _follow(self, wanted: dict[str, SiteSpec]) -> None:

@@ -24,7 +24,8 @@ def command(as_json: bool) -> int:
         health = client.health()
     except errors.YardUnreachable as error:
         if as_json:
-            writer.write({"running": False, "home": str(client.home), "error": error.message}, lambda console: None)
+            is_there = isinstance(error, errors.StoreError)  # it said so itself
+            writer.write({"running": is_there, "home": str(client.home), "error": error.message}, lambda console: None)
         failures.report(error.message, error.fix)
         return error.exit_code
     document = {"running": True, "url": client.url, **health, "troubles": [*_troubles(client), *_mirror(health)]}

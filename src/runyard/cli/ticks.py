@@ -245,13 +245,17 @@ def _bundles_handed_in(target: locate.Target, tick: Tick, spec: SiteSpec, loaded
 
 
 def _serve(tick: Tick, site: str, spec: SiteSpec, loaded: Settings, build: Build) -> None:
-    """Until nothing is left to do at this moment, or until the deadline."""
+    """Until nothing is left to do at this moment, or until the deadline. What runs is not followed: it goes on saying
+    more, and meanwhile nobody else would have the home."""
     from runyard.agent.errands import InlineErrands
 
     with contextlib.closing(build(_prepared(tick, site, spec, loaded), InlineErrands())) as agent:
         agent.tick()
-        while not agent.stale and agent.next_due() <= time.monotonic() + SOON_S and time.monotonic() < tick.deadline:
-            time.sleep(max(0.0, agent.next_due() - time.monotonic()))
+        while not agent.stale and time.monotonic() < tick.deadline:
+            due = agent.next_due(following=False)
+            if due > time.monotonic() + SOON_S:
+                return
+            time.sleep(max(0.0, due - time.monotonic()))
             agent.tick()
 
 

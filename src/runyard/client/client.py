@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard import errors
 from runyard.client import belongings, locate, origin
 from runyard.client.run import Run
-from runyard.client.sweep import Sweep, called, check_space
+from runyard.client.sweep import Sweep, check_space
 from runyard.client.transport import NotConnected, Stream, Transport
 from runyard.model import selectors
 
@@ -137,8 +137,9 @@ class Client:
 
     def find_sweep(self, id: int | str) -> Sweep:
         """A sweep by its number, as people write it (`S1`), or by its name where only one is called so."""
-        number = called(self, id) if isinstance(id, str) and selectors.is_name(id) else selectors.sweep_number(id)
-        return Sweep(self, self.call("GET", f"/sweeps/{number}"))
+        if isinstance(id, str) and selectors.is_name(id):
+            return Sweep(self, self.call("GET", "/sweeps/named", query={"name": id}))
+        return Sweep(self, self.call("GET", f"/sweeps/{selectors.sweep_number(id)}"))
 
     def run(self, id: int) -> Run:
         return Run(self, self.call("GET", f"/runs/{id}"))
@@ -148,7 +149,7 @@ class Client:
         return Run(self, self.call("GET", "/runs/last"))
 
     def runs(self, *, limit: int = 50, **filters: Any) -> list[Run]:
-        """The newest runs that match: state, project, owner, site, tag, name, sweep, ids, before."""
+        """The newest runs that match: state, project, owner, site, tag, name, sweep (`S1` or its name), ids, before."""
         found = []
         for run in self.iter_runs(page=min(limit, PAGE), **filters):
             found.append(run)

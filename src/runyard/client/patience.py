@@ -31,6 +31,8 @@ class Patience:
 
     def endure(self, error: errors.YardUnreachable) -> None:
         now = time.monotonic()
+        if isinstance(error, errors.StoreError):  # that was an answer, of a yard that waits itself
+            self._was_there = True
         if self._until is None:
             self._until = now + self._seconds
         if not self._was_there or now + self._pause > self._until:

@@ -182,17 +182,6 @@ class Sweep:
             after = answer["next"]
 
 
-def called(client: Client, name: str) -> int:
-    """The number of the sweep of this name."""
-    found = [f"S{sweep['id']}" for sweep in client.call("GET", "/sweeps", query={"name": name, "limit": 10})["sweeps"]]
-    if not found:
-        raise errors.NotFound(f"there is no sweep {name!r}", "runyard sweep list shows their numbers and names")
-    if len(found) > 1:
-        many = "10 or more" if len(found) == 10 else len(found)
-        raise errors.Conflict(f"{many} sweeps are called {name!r}", f"say which, the newest first: {', '.join(found)}")
-    return int(found[0][1:])
-
-
 def check_space(document: Mapping[str, Any]) -> None:
     """Raises before anything is read and sent. The yard would refuse it as well; of a NaN it could only say that it is
     no JSON."""

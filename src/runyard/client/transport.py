@@ -192,9 +192,10 @@ class Transport:
         return connection.getresponse()
 
     def _target(self, call: Call) -> str:
+        """Arguments with undecodable bytes travel as these bytes: to the yard they are names that nothing has."""
         query = {name: value for name, value in call.query.items() if value not in (None, "", [], ())}
         target = self._address.path + API + call.path
-        return f"{target}?{urlencode(query, doseq=True)}" if query else target
+        return f"{target}?{urlencode(query, doseq=True, errors='surrogateescape')}" if query else target
 
     def _put_away(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         """Only a connection whose answer was read to its end can carry another request."""

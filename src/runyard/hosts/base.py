@@ -81,6 +81,11 @@ class Output:
     mode: int
     changed: int = 0  # when, by the file system; 0: so lately that it may have changed since without another time
 
+    @property
+    def known(self) -> tuple[int, int, str]:
+        """By which another search knows it again; see `Search.known`."""
+        return self.size, self.changed, self.digest
+
 
 @dataclass(kw_only=True, slots=True)
 class Listing:

@@ -1,4 +1,4 @@
-"""Which runs a command means: `42`, `3-9`, `last`, `S1` for those of a sweep, several of them, or filters."""
+"""Which runs a command means: `42`, `3-9`, `last`, `S1` or its name for those of a sweep, or several of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from runyard import errors
 
-_RANGE = re.compile(r"(\d+)-(\d+)")
+_NUMBERS = re.compile(r"[0-9]+(-[0-9]+)?")
 _SWEEP = re.compile(r"[Ss]([0-9]{1,18})")
+LONGEST_NUMBER = 18  # digits
 WIDEST_RANGE = 100_000
 
 
@@ -17,21 +18,36 @@ WIDEST_RANGE = 100_000
 class Selection:
     ids: tuple[int, ...] = ()
     last: bool = False  # the newest run of the caller
-    sweeps: tuple[int, ...] = ()  # all runs of these
+    sweeps: tuple[int | str, ...] = ()  # all runs of these, by number or by name
+
+    @property
+    def sweep(self) -> int | str | None:
+        """The one that is meant and nothing beside it."""
+        return self.sweeps[0] if len(self.sweeps) == 1 and not self.ids and not self.last else None
 
 
 def parse_selectors(words: Iterable[str]) -> Selection:
+    """What is neither a number nor a range nor `last` is taken for the name of a sweep; whether there is one, the yard
+    knows."""
     ids: dict[int, None] = {}
-    sweeps: dict[int, None] = {}
+    sweeps: dict[int | str, None] = {}
     last = False
-    for word in (part for text in words for part in text.split(",") if part):
+    for word in (part for text in words for part in _parts(text)):
         if word == "last":
             last = True
         elif is_sweep(word):
             sweeps[sweep_number(word)] = None
-        else:
+        elif _NUMBERS.fullmatch(word):
             ids.update(dict.fromkeys(_numbers(word)))
+        else:
+            sweeps[word] = None
     return Selection(ids=tuple(ids), last=last, sweeps=tuple(sweeps))
+
+
+def _parts(text: str) -> list[str]:
+    """Of a list such as `1,4-6,S2`. All else is one name, whatever commas are in it."""
+    parts = [part for part in text.split(",") if part]
+    return parts if all(part == "last" or is_sweep(part) or _NUMBERS.fullmatch(part) for part in parts) else [text]
 
 
 def is_sweep(word: str) -> bool:
@@ -52,13 +68,11 @@ def sweep_number(word: int | str) -> int:
     return int(match[1])
 
 
-def _numbers(word: str) -> Iterable[int]:
-    if word.isascii() and word.isdigit() and len(word) < 19:
-        return (int(word),)
-    match = _RANGE.fullmatch(word)
-    if match is None:
+def _numbers(word: str) -> range:
+    first, _, final = word.partition("-")
+    if len(first) > LONGEST_NUMBER or len(final) > LONGEST_NUMBER:
         raise errors.InvalidInput(f"{word!r} is not a run", "name runs like 42, 3-9, last or S1")
-    first, final = int(match[1]), int(match[2])
-    if not 0 <= final - first < WIDEST_RANGE:
+    numbers = range(int(first), int(final or first) + 1)
+    if not 0 < len(numbers) <= WIDEST_RANGE:
         raise errors.InvalidInput(f"{word!r} is not a range", f"from small to large, at most {WIDEST_RANGE} runs")
-    return range(first, final + 1)
+    return numbers

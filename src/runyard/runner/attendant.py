@@ -165,7 +165,8 @@ def _ask_to_stop(directory: bytes, reason: str, grace: float, waited: float) -> 
     found = runner_of(directory)
     if found is None:
         return True
-    is_deaf = waited > grace + DEAF_S and not _has_heard(directory)
+    told = _age(directory + b"/control.json") if is_written else 0.0  # maybe by a tick of cron before this one
+    is_deaf = max(waited, told) > grace + DEAF_S and not _has_heard(directory)
     request = (
         signal.SIGUSR2 if is_written else signal.SIGTERM
     )  # which needs no words, on a disk that has no room for any
@@ -190,8 +191,12 @@ def _write_control(directory: bytes, **wishes: Json) -> bool:
 def _has_heard(directory: bytes) -> bool:
     """A runner that is ending its tree says so with each beat. What it cannot kill, nobody can."""
     status = records.read(directory + b"/status.json")
+    is_ending = isinstance(status, dict) and bool(status.get("ending"))
+    return is_ending and _age(directory + b"/status.json") < HEARD_S
+
+
+def _age(path: bytes) -> float:
     try:
-        age = time.time() - os.stat(directory + b"/status.json").st_mtime
+        return time.time() - os.stat(path).st_mtime
     except OSError:
-        return False
-    return isinstance(status, dict) and bool(status.get("ending")) and age < HEARD_S
+        return 0.0

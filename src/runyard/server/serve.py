@@ -148,7 +148,7 @@ def _supervise(part: Background, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             return part(stop)
-        except errors.DiskFull as error:
+        except (errors.DiskFull, errors.YardUnreachable) as error:  # both pass
             log.error("%s waits: %s", part.__name__, error, extra={"action": "part_waits"})
         except Exception:
             log.exception("%s failed; it starts again", part.__name__, extra={"action": "part_failed"})

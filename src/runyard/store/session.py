@@ -119,7 +119,7 @@ def _told() -> Any:
     try:
         yield
     except (exc.SQLAlchemyError, OSError, ValueError) as error:  # ValueError: of a socket that is closed
-        reason = getattr(error, "orig", None) or error
+        reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise errors.YardUnreachable(f"the connection to PostgreSQL is lost: {reason}") from None
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, exc
 
 from runyard import errors
-from runyard.store import engine, migrate
+from runyard.store import engine, migrate, outage
 from runyard.store.clock import SharedClock
 from runyard.store.reserve import Reserve, is_full
 from runyard.store.session import Session
@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 class Store:
     """Promises: a write's future resolves only after its commit is on disk; each write is atomic by itself; writes
-    happen one after the other; a read sees one consistent moment. All methods may be called from any thread."""
+    happen one after the other; a read sees one consistent moment. All methods may be called from any thread.
+
+    While PostgreSQL is away, reads and writes raise StoreError; when it is back, they work again."""
 
     def __init__(self, url: str, *, network: bool = False, clock: Callable[[], float] | None = None) -> None:
         """`clock` instead of the store's own: the machine's for an SQLite file, the server's for PostgreSQL."""
@@ -61,7 +63,7 @@ class Store:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        with self._reading.begin() as connection:
+        with outage.told() if self.is_shared else contextlib.nullcontext(), self._reading.begin() as connection:
             yield connection
 
     def now(self) -> float:
@@ -86,4 +88,7 @@ def open_store(url: str, *, network: bool = False, clock: Callable[[], float] | 
         raise errors.ConfigError(
             f"the store cannot be opened: {error.orig}", "check the address and its rights"
         ) from None
+    except errors.StoreError:
+        store.close()
+        raise
     return store

@@ -75,6 +75,12 @@ def list_page(
     return list(connection.execute(query if before is None else query.where(sweeps.c.id < before)).all())
 
 
+def names(connection: Connection, limit: int) -> list[str]:
+    """Of the newest sweeps that have one, each once."""
+    query = select(sweeps.c.name).where(sweeps.c.name != "").order_by(sweeps.c.id.desc()).limit(limit)
+    return list(dict.fromkeys(connection.execute(query).scalars()))
+
+
 # --- trials -----------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Engine, exc, text
 
 from runyard import errors
+from runyard.store import outage
 from runyard.store.reserve import Reserve, is_full
 
 Item = TypeVar("Item")
@@ -105,7 +106,8 @@ class Writer:
         try:
             self._transact_with_reserve(pieces)
         except Exception as error:
-            if len(pieces) == 1 and len(pieces[0]) > 1:
+            is_away = isinstance(error, errors.StoreError)  # then it may have been done, and nothing can be done now
+            if not is_away and len(pieces) == 1 and len(pieces[0]) > 1:
                 self._commit([[job] for job in pieces[0]])
                 return
             for job in (job for jobs in pieces for job in jobs):
@@ -123,12 +125,14 @@ class Writer:
             self._transact(pieces)
 
     def _transact(self, pieces: list[list[_Job]]) -> None:
-        with self._engine.begin() as connection:
+        with outage.told(outage.UNDONE), self._engine.connect() as connection, connection.begin() as transaction:
             connection.info[MEMO] = None
             if self._turns:
                 self._tell_time(connection.execute(PG_TURN).scalar_one())
             for jobs in pieces:
                 _run_apart(jobs, connection) if len(pieces) > 1 else _run(jobs, connection)
+            with outage.told(outage.IN_DOUBT):
+                transaction.commit()
 
 
 def _run_apart(jobs: list[_Job], connection: Connection) -> None:
@@ -137,7 +141,7 @@ def _run_apart(jobs: list[_Job], connection: Connection) -> None:
     try:
         _run(jobs, connection)
     except Exception as error:
-        if is_full(error):  # that ends the whole transaction, with its savepoints
+        if is_full(error) or outage.is_away(error):  # that ends the whole transaction, with its savepoints
             raise
         connection.exec_driver_sql("ROLLBACK TO SAVEPOINT piece")
         if len(jobs) > 1:

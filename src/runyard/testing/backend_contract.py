@@ -24,7 +24,7 @@ from runyard.backends.base import Backend, Batch, Job, Presence, Sighting, Stop
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -51,8 +51,8 @@ class CacheContract:
         host.deliver(store.cache, [])
         paths = [store.blob(digest(whole)), store.blob(empty)]
         assert host.fetch_many(paths) == dict(zip(paths, [whole, b""], strict=True))
-        assert host.run(["stat", "-c", "%a", *paths], timeout=20).stdout.split() == [b"400"] * 2
-        assert host.run(["ls", "-A", f"{store.root}/cache/parts"], timeout=20).stdout == b""
+        assert host.run(["stat", "-c", "%a", *paths], timeout=90).stdout.split() == [b"400"] * 2
+        assert host.run(["ls", "-A", f"{store.root}/cache/parts"], timeout=90).stdout == b""
 
     def test_bytes_that_are_not_those_of_the_digest_leave_nothing(self, host: Host, store: Store) -> None:
         with pytest.raises(OSError, match="the bytes are not those of sha256:"):
@@ -140,7 +140,7 @@ class CacheContract:
         for plan in plans:
             paths = [f"{plan.directory}/inputs/{to}" for _, to in named]
             assert list(host.fetch_many(paths).values()) == [b"1", b"", b"1"]
-            assert host.run(["stat", "-c", "%a", *paths], timeout=20).stdout.split() == [b"400"] * 3
+            assert host.run(["stat", "-c", "%a", *paths], timeout=90).stdout.split() == [b"400"] * 3
         assert store.brought == [digest(b"1"), digest(b"")]
 
     def test_what_is_missing_is_told_by_source(self, host: Host, store: Store) -> None:

@@ -78,9 +78,9 @@ class Store:
         return f"{self.root}/cache/blobs/{found[:2]}/{found[2:]}"
 
     def shell(self, script: str, *words: str) -> str:
-        done = self.host.run(["sh", "-ec", f'cd "$0"; {script}', self.root, *words], timeout=30)
+        done = self.host.run(["sh", "-ec", f'cd "$0"; {script}', self.root, *words], timeout=90)
         assert done.ok, done.stderr
         return done.stdout.decode()
 
     def has(self, name: str) -> bool:
-        return self.host.run(["test", "-e", self.blob(name)], timeout=30).ok
+        return self.host.run(["test", "-e", self.blob(name)], timeout=90).ok

@@ -16,7 +16,8 @@
 | record: stopped, given up by its scheduler | failed: lost                        |
 | the scheduler: preempted, node_lost,       | failed: that                        |
 |   rejected, error, timeout, oom, launch    |                                     |
-| the scheduler: external                    | cancelled: external                 |
+| the scheduler: external                    | cancelled: external; user where a   |
+|                                            |   cancel was asked                  |
 | no record, proven gone, a cancel was asked | cancelled: user (weaker proof)      |
 | no record, proven gone                     | failed: lost                        |
 """
@@ -56,7 +57,7 @@ def judge(
 def _judge(record: Mapping[str, Any] | None, gone: str | None, cancel_wished: bool) -> Ending:
     if record is None:
         return _without_record(gone or "it left no record", cancel_wished)
-    if record["ending"] == RETURNED and cancel_wished:
+    if record["ending"] in (RETURNED, Reason.EXTERNAL) and cancel_wished:  # a deaf runner is ended by its scheduler
         return _without_record(record.get("message") or "it never began", cancel_wished)
     number, code = record.get("signal"), record.get("exit_code")
     shown = 128 + number if number else code

@@ -17,10 +17,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
-
-from sqlalchemy import exc
 
 from runyard import errors, machine
 from runyard.blobs import BlobStore
@@ -142,7 +140,7 @@ class Shared:
         self._session.open()
         if not passing:
             self._session.enter()
-        with _unreachable_is_told(), self._store.read() as connection:
+        with self._store.read() as connection:
             self._seen_event = runs.newest_event(connection)
         if others := self._session.others():
             self._check_blobs(others)
@@ -256,7 +254,7 @@ class Shared:
 
     def _look_at_events(self) -> None:
         """Writes take turns, so events appear in the order of their numbers and none is passed over."""
-        with _unreachable_is_told(), self._store.read() as connection:
+        with self._store.read() as connection:
             found = runs.events_since(connection, self._seen_event, MOST_EVENTS)
         if not found:
             return
@@ -271,7 +269,7 @@ class Shared:
             self._hints.ring_all_here("site:")
 
     def _catch_up(self) -> None:
-        with _unreachable_is_told(), self._store.read() as connection:
+        with self._store.read() as connection:
             self._seen_event = runs.newest_event(connection)
         self._hints.ring_all_here("")
 
@@ -300,11 +298,3 @@ class Shared:
     def _wake_after(self, stop: threading.Event) -> None:
         stop.wait()
         self._wake()
-
-
-@contextlib.contextmanager
-def _unreachable_is_told() -> Iterator[None]:
-    try:
-        yield
-    except exc.SQLAlchemyError as error:
-        raise errors.YardUnreachable(f"PostgreSQL does not answer: {getattr(error, 'orig', error)}") from None

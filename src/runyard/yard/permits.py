@@ -30,6 +30,7 @@ from runyard.store.rows import AnyRow
 MARGIN_S = 15.0  # for clocks that do not run alike, and a machine so busy that even a SIGKILL takes a while
 LEASES = 2  # an agent that comes once in a while must be able to miss a turn
 CLOCK_SET_S = 5.0
+BREAK_S = 30.0  # between two looks: meanwhile agents could not make themselves heard
 UPTIME = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # nobody sets this clock
 
 
@@ -81,6 +82,7 @@ class Vigil:
         self._now, self._steady = now, steady
         self._since = now()
         self._offset = self._since - steady()
+        self._began_at = self._looked_at = steady()
 
     def since(self) -> float:
         offset = self._now() - self._steady()
@@ -88,3 +90,11 @@ class Vigil:
             self._since = self._now()
         self._offset = offset
         return self._since
+
+    def listening_for(self) -> float:
+        """Seconds without a break, as while the store was away: whoever was silent meanwhile may be about to speak."""
+        now = self._steady()
+        if now - self._looked_at > BREAK_S:
+            self._began_at = now
+        self._looked_at = now
+        return now - self._began_at

@@ -22,6 +22,7 @@ class Deadlines:
     lease: float
     lost_after: float
     since: float = float("-inf")  # silence before that proves nothing: see `permits.Vigil`
+    listening: float = float("inf")  # seconds for which agents could make themselves heard until now
 
 
 def reap(connection: Connection, now: float, deadlines: Deadlines) -> list[int]:
@@ -66,7 +67,8 @@ def _review(connection: Connection, now: float, agent: AnyRow, row: AnyRow, dead
     heard_at = agent.seen_at if row.permit is None else max(agent.seen_at, deadlines.since)
     grace = permits.grace_of(json.loads(row.spec))
     fate = permits.fate(now - heard_at, row.permit, grace, deadlines.lost_after)
-    if fate is Fate.GOES_ON:
+    is_heard = deadlines.listening > max(deadlines.lease, agent.lease)
+    if fate is Fate.GOES_ON or (fate is Fate.LOST and not is_heard):
         return []
     run = runs.get(connection, row.run_id)
     assert run is not None

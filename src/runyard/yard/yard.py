@@ -5,6 +5,7 @@ What changes something returns a future that resolves after the commit; what rea
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import getpass
 import json
@@ -323,8 +324,9 @@ class Yard:
 
     def tick(self) -> None:
         """One pass over the deadlines."""
-        since = self._vigil.since() if self._vigil is not None else float("-inf")
-        deadlines = Deadlines(lease=self.settings.lease, lost_after=self.settings.lost_after, since=since)
+        deadlines = Deadlines(lease=self.settings.lease, lost_after=self.settings.lost_after)
+        if (vigil := self._vigil) is not None:
+            deadlines = dataclasses.replace(deadlines, since=vigil.since(), listening=vigil.listening_for())
 
         def work(connection: Connection) -> list[int]:
             return reaper.reap(connection, self.store.now(), deadlines)

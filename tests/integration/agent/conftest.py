@@ -24,6 +24,9 @@ from runyard.runner import link, records, sweep, tree
 from runyard.testing.backend_contract import PATIENCE_S, until
 from tests.integration.agent.fake_yard import FakeYard
 
+WAIT = "until [ -e go-on ]; do sleep 0.05; done"
+"""For a run's script: it waits, however long its test takes, until it is let go on."""
+
 
 @pytest.fixture
 def site() -> Iterator[Path]:
@@ -31,8 +34,9 @@ def site() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ry-", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
         dismiss_zygote(Path(directory))
-        for attempt in Path(directory).rglob("spec.json"):
-            end_runner(attempt.parent)
+        for attempt, _, files in os.walk(directory):  # which passes over what goes meanwhile
+            if "spec.json" in files:
+                end_runner(Path(attempt))
 
 
 def end_runner(attempt: Path) -> None:
@@ -81,6 +85,20 @@ class Crew:
             return condition()
 
         until(tick, what, patience)
+
+    def drive_a_short_run(self, agent: Agent) -> None:
+        """So that the agent takes work ahead; where the machine is busy not every run is short."""
+
+        def one_more() -> bool:
+            key = self.yard.submit(["true"])
+            self.drive(agent, lambda: key in self.yard.ended, "a short run")
+            return agent._pace.ahead() > 0
+
+        until(one_more, "runs so short that work is taken ahead")
+
+    def let_go_on(self, key: AttemptKey) -> None:
+        """For a run that waits by `WAIT`."""
+        (self.directory(key) / "work" / "go-on").touch()
 
     def directory(self, key: AttemptKey) -> Path:
         return self.site / "runs" / str(key.run) / f"a{key.attempt}"

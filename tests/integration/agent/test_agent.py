@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
+from runyard.agent.errands import ThreadedErrands
 from runyard.backends.local import LocalBackend
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Gpu
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, SyncRequest
+from runyard.model.wire import AttemptKey, SyncRequest, SyncResponse
 from runyard.runner import records
-from runyard.testing.backend_contract import is_alive
-from tests.integration.agent.conftest import Crew
+from runyard.testing.backend_contract import is_alive, until
+from tests.integration.agent.conftest import WAIT, Crew
 from tests.integration.agent.fake_yard import FakeYard
 
 
@@ -38,7 +39,8 @@ def test_a_run_from_claim_to_settled_end(crew: Crew) -> None:
     assert (output["path"], output["size"], crew.yard.blobs[output["digest"]]) == ("result.txt", 7, b"result\n")
 
 
-def test_a_short_run_is_reported_once_as_ended(crew: Crew) -> None:
+def test_a_short_run_is_reported_once_as_ended(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runyard.agent.talk.LINGER_S", 60.0)  # on a busy machine no run is short
     agent = crew.agent()
     key = crew.yard.submit(["true"])
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
@@ -47,7 +49,9 @@ def test_a_short_run_is_reported_once_as_ended(crew: Crew) -> None:
 
 def test_a_longer_run_is_reported_as_running_first(crew: Crew) -> None:
     agent = crew.agent()
-    key = crew.yard.submit(["sleep", "1"])
+    key = crew.yard.submit(["sh", "-c", WAIT])
+    crew.drive(agent, lambda: crew.yard.reports, "a report")
+    crew.let_go_on(key)
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
     assert [report.state for report in crew.yard.reports] == [AttemptState.RUNNING, AttemptState.ENDED]
     assert crew.yard.reports[0].started_at == crew.yard.ended[key].started_at
@@ -55,7 +59,7 @@ def test_a_longer_run_is_reported_as_running_first(crew: Crew) -> None:
 
 def test_runs_never_exceed_the_slots(crew: Crew, tmp_path: Path) -> None:
     agent = crew.agent(cpus=2)
-    script = f"echo + >> {tmp_path}/marks; sleep 0.05; echo - >> {tmp_path}/marks"
+    script = f"echo + >> {tmp_path}/marks; sleep 0.2; echo - >> {tmp_path}/marks"
     keys = [crew.yard.submit(["sh", "-c", script]) for _ in range(12)]
     crew.drive(agent, lambda: all(key in crew.yard.ended for key in keys), "all ends")
     running = most = 0
@@ -67,8 +71,7 @@ def test_runs_never_exceed_the_slots(crew: Crew, tmp_path: Path) -> None:
 
 def test_a_big_run_is_not_overtaken_by_small_ones_behind_it(crew: Crew, tmp_path: Path) -> None:
     agent = crew.agent(cpus=2)
-    first = crew.yard.submit(["true"])
-    crew.drive(agent, lambda: first in crew.yard.ended, "a short run, so that work is taken ahead")
+    crew.drive_a_short_run(agent)
     names = [("small", 1), ("big", 2), ("late", 1), ("later", 1)]
     keys = [
         crew.yard.submit(["sh", "-c", f"echo {name} >> {tmp_path}/order; sleep 0.1"], resources={"cpus": cpus})
@@ -80,14 +83,15 @@ def test_a_big_run_is_not_overtaken_by_small_ones_behind_it(crew: Crew, tmp_path
 
 def test_the_next_run_starts_in_the_tick_that_sees_the_end(crew: Crew) -> None:
     agent = crew.agent(cpus=1)
-    first = crew.yard.submit(["true"])
-    crew.drive(agent, lambda: first in crew.yard.ended, "a short run, so that work is taken ahead")
-    keys = [crew.yard.submit(["sleep", "0.3"]) for _ in range(2)]
+    crew.drive_a_short_run(agent)
+    keys = [crew.yard.submit(["sh", "-c", WAIT]) for _ in range(2)]
     crew.drive(agent, lambda: crew.directory(keys[0]).joinpath("started").exists(), "the first start")
     crew.drive(agent, lambda: crew.directory(keys[1]).exists(), "the second is staged ahead")
     assert not crew.directory(keys[1]).joinpath("spec.json").exists()
     crew.yard.reachable = False
+    crew.let_go_on(keys[0])
     crew.drive(agent, lambda: crew.directory(keys[1]).joinpath("status.json").exists(), "no yard is needed for it")
+    crew.let_go_on(keys[1])
 
 
 def test_gpus_are_pinned_one_by_one(crew: Crew) -> None:
@@ -296,8 +300,7 @@ def test_a_run_is_stopped_with_its_signal_first(crew: Crew) -> None:
 
 def test_a_run_that_waits_for_slots_is_stopped_before_it_starts(crew: Crew, tmp_path: Path) -> None:
     agent = crew.agent(cpus=1)
-    short = crew.yard.submit(["true"])
-    crew.drive(agent, lambda: short in crew.yard.ended, "a short run, so that work is taken ahead")
+    crew.drive_a_short_run(agent)
     running = crew.yard.submit(["sleep", "600"])
     waiting = crew.yard.submit(["touch", str(tmp_path / "began")])
     crew.drive(agent, lambda: waiting in crew.yard.owned, "both claimed")
@@ -351,9 +354,10 @@ def test_an_attempt_whose_bytes_are_refused_asks_what_became_of_it(crew: Crew) -
 
 def test_runs_go_on_while_the_yard_is_away(crew: Crew) -> None:
     agent = crew.agent()
-    key = crew.yard.submit(["sh", "-c", "echo one; sleep 0.3; echo two"])
+    key = crew.yard.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])
     crew.drive(agent, lambda: crew.yard.log(key) == "one\n", "the first line")
     crew.yard.reachable = False
+    crew.let_go_on(key)
     crew.drive(
         agent, lambda: (records.read(f"{crew.directory(key)}/status.json") or {}).get("state") == "ended", "its end"
     )
@@ -361,6 +365,37 @@ def test_runs_go_on_while_the_yard_is_away(crew: Crew) -> None:
     crew.drive(agent, lambda: key in crew.yard.ended, "the report")
     assert crew.yard.log(key) == "one\ntwo\n"
     assert crew.yard.incarnation == 2
+
+
+class Overtaken(FakeYard):
+    """The first bytes of a run arrive after the same agent, which lost an answer, has said hello again."""
+
+    loses_next = False
+
+    def sync(self, request: SyncRequest) -> SyncResponse:
+        if self.loses_next:
+            self.loses_next = False
+            raise errors.YardUnreachable("the answer was lost")
+        return super().sync(request)
+
+    def append(
+        self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes
+    ) -> int:
+        if incarnation == self.incarnation == 1 and data:
+            self.loses_next = True
+            until(lambda: self.incarnation == 2, "another hello")
+        return super().append(site, agent, incarnation, key, file, offset, data)
+
+
+def test_bytes_that_a_second_hello_overtook_are_sent_again(crew: Crew) -> None:
+    """They are refused, as those of an agent that was replaced; but the attempt has the same agent as before."""
+    crew.yard = Overtaken()
+    agent = crew.agent(errands=ThreadedErrands(lambda: None))
+    key = crew.yard.submit(["sh", "-c", "echo one; sleep 1; echo two; echo result > $OUTPUT_DIR/result.txt"])
+    crew.drive(agent, lambda: key in crew.yard.ended, "the end")
+    assert crew.yard.incarnation == 2
+    assert crew.yard.log(key) == "one\ntwo\n"
+    assert [output["path"] for output in crew.yard.ended[key].outputs] == ["result.txt"]
 
 
 def test_claims_whose_answer_was_lost_are_found_again(crew: Crew) -> None:
@@ -401,9 +436,10 @@ def test_a_newer_incarnation_stops_the_older(crew: Crew) -> None:
 
 def test_a_yard_that_lost_bytes_gets_them_again(crew: Crew) -> None:
     agent = crew.agent()
-    key = crew.yard.submit(["sh", "-c", "echo one; sleep 0.5; echo two"])
+    key = crew.yard.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])
     crew.drive(agent, lambda: crew.yard.log(key) == "one\n", "the first line")
     crew.yard.files[key, "log"] = b"on"
+    crew.let_go_on(key)
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == "one\ntwo\n"
 
@@ -414,7 +450,7 @@ def test_a_yard_that_lost_bytes_gets_them_again(crew: Crew) -> None:
 def test_a_running_attempt_is_adopted(crew: Crew) -> None:
     gpus = (Gpu(uuid="GPU-a"), Gpu(uuid="GPU-b"))
     old = crew.agent(cpus=2, gpus=gpus)
-    key = crew.yard.submit(["sh", "-c", "echo one; sleep 1; echo two"], resources={"gpus": 1})
+    key = crew.yard.submit(["sh", "-c", f"echo one; {WAIT}; echo two"], resources={"gpus": 1})
     crew.drive(old, lambda: crew.yard.log(key) == "one\n", "the first line")
     held = json.loads((crew.directory(key) / "spec.json").read_text())["gpus"]
     new = crew.agent(cpus=2, gpus=gpus)
@@ -424,6 +460,7 @@ def test_a_running_attempt_is_adopted(crew: Crew) -> None:
         1,
         [uuid for uuid in ("GPU-a", "GPU-b") if uuid not in held],
     )
+    crew.let_go_on(key)
     crew.drive(new, lambda: key in crew.yard.ended, "the end")
     assert crew.yard.log(key) == "one\ntwo\n"
     assert crew.yard.ended[key].granted == {"cpus": 1, "memory": None, "gpus": held}

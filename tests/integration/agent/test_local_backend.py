@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def zygote_pid(site: Path) -> int:
     connected = link.connect(site)
     try:
         connected.ping()
-        [pong] = [notice for notice in connected.wait(10) if "pong" in notice]
+        [pong] = [notice for notice in connected.wait(90) if "pong" in notice]
         return int(pong["pid"])
     finally:
         connected.close()
@@ -142,6 +143,22 @@ def test_a_deaf_runner_is_killed(backend: LocalBackend, jobs: Jobs) -> None:
     backend.cancel([Stop(job=job, reason="user", grace=1, waited=0)])
     assert is_alive(runner["pid"])
     backend.cancel([Stop(job=job, reason="user", grace=1, waited=1 + attendant.DEAF_S + 1)])
+    until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
+
+
+def test_a_deaf_runner_is_killed_though_each_tick_of_cron_begins_anew(backend: LocalBackend, jobs: Jobs) -> None:
+    """None of them has waited: how long the wish has been there is all that they know."""
+    job = jobs.make(["sleep", "600"])
+    backend.submit(batch(job))
+    runner = runner_of(job)
+    os.kill(runner["pid"], signal.SIGSTOP)
+    wish = Stop(job=job, reason="user", grace=1)
+    for _ in range(2):
+        backend.cancel([wish])
+        assert is_alive(runner["pid"])
+    then = time.time() - (1 + attendant.DEAF_S + 1)
+    os.utime(Path(job.directory, "control.json"), (then, then))
+    backend.cancel([wish])
     until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
 

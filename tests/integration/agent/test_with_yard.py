@@ -28,7 +28,7 @@ from runyard.server.serve import serve
 from runyard.settings import Settings
 from runyard.testing.backend_contract import is_alive, until
 from runyard.yard import Yard
-from tests.integration.agent.conftest import dismiss_zygote
+from tests.integration.agent.conftest import WAIT, dismiss_zygote
 from tests.integration.server.api import Served
 
 MakeLink = Callable[[], Link]
@@ -55,7 +55,7 @@ class Site:
     def stop(self) -> None:
         self._stop.set()
         if self._thread.ident is not None:
-            self._thread.join(30)
+            self._thread.join(90)
         assert not self._thread.is_alive(), "the agent does not stop"
 
     def submit(self, command: list[str], **fields: Any) -> int:
@@ -71,6 +71,10 @@ class Site:
 
     def log(self, run: int) -> bytes:
         return self.yard.read_log(run, 0, 1 << 20)
+
+    def let_go_on(self, run: int) -> None:
+        """For one that waits by `WAIT`."""
+        (self.settings.site_dir("local") / "runs" / str(run) / "a1" / "work" / "go-on").touch()
 
     def _serve(self, agent: Agent, stop: threading.Event) -> None:
         with contextlib.closing(agent):
@@ -129,20 +133,22 @@ def test_work_that_comes_later_is_noticed(site: Site) -> None:
 def test_a_run_is_cancelled(site: Site, tmp_path: Path) -> None:
     site.start()
     run = site.submit(["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 600"])
-    until(lambda: site.state(run) == "running" and (tmp_path / "pid").exists(), "it runs")
+    pid = tmp_path / "pid"
+    until(lambda: site.state(run) == "running" and pid.exists() and pid.read_text(), "it runs")
     site.yard.cancel(site.yard.owner(), [run]).result()
     ended = site.finish(run)
     assert (ended["state"], ended["reason"]) == ("cancelled", "user")
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int(pid.read_text()))
 
 
 def test_a_restarted_agent_goes_on(site: Site) -> None:
     site.start()
-    running = site.submit(["sh", "-c", "echo one; sleep 1; echo two"])
+    running = site.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])
     until(lambda: site.log(running) == b"one\n", "the first line")
     site.stop()
     waiting = site.submit(["echo", "later"])
     site.start()
+    site.let_go_on(running)
     for run, log in ((running, b"one\ntwo\n"), (waiting, b"later\n")):
         assert site.finish(run)["state"] == "succeeded"
         assert site.log(run) == log
@@ -160,11 +166,12 @@ def test_a_lively_log_arrives_while_the_run_runs(site: Site) -> None:
 
 def test_a_newer_agent_of_the_same_name_takes_over(site: Site) -> None:
     old = site.start()
-    run = site.submit(["sh", "-c", "sleep 1; echo done"])
+    run = site.submit(["sh", "-c", f"{WAIT}; echo done"])
     until(lambda: site.state(run) == "running", "it runs")
     thread = site._thread
     site.start()
-    thread.join(30)
+    site.let_go_on(run)
+    thread.join(90)
     assert old.stale
     assert site.finish(run)["state"] == "succeeded"
     assert site.log(run) == b"done\n"
@@ -177,8 +184,9 @@ def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
         token = yard.create_token(yard.owner(), "node", Role.AGENT, "local").result()["secret"]
         site = Site(yard, lambda: HttpLink(f"http://127.0.0.1:{settings.port}", token), tmp_path)
         site.start()
-        run = site.submit(["sh", "-c", "echo one; sleep 1; echo two"])
+        run = site.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])
         until(lambda: site.log(run) == b"one\n", "the first line")
+    site.let_go_on(run)
     with _served(settings) as site.yard:
         assert site.finish(run)["state"] == "succeeded"
         assert site.log(run) == b"one\ntwo\n"
@@ -193,12 +201,12 @@ def _served(settings: Settings) -> Iterator[Yard]:
     options = {"stop": stop, "on_listening": lambda url: listening.set()}
     thread = threading.Thread(target=serve, args=(yard,), kwargs=options)
     thread.start()
-    assert listening.wait(30)
+    assert listening.wait(90)
     try:
         yield yard
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(90)
         yard.close()
 
 

@@ -20,8 +20,8 @@ from runyard.model.resources import Resources
 from runyard.testing.backend_contract import Jobs, record_of
 from tests.labs.cluster import Cluster
 
-SETTINGS = {"python": "/usr/bin/python3", "poll_interval": "1", "command_timeout": "10"}
-PATIENCE_S = 90.0
+SETTINGS = {"python": "/usr/bin/python3", "poll_interval": "1", "command_timeout": "15"}
+PATIENCE_S = 120.0
 PROGRAMS = frozenset({"sbatch", "squeue", "sacct", "scancel", "qsub", "qstat", "qacct", "qdel"})
 
 
@@ -126,16 +126,33 @@ def wait(backend: BatchBackend, job: Job, presence: Presence, patience_s: float 
 
 def queued(backend: BatchBackend, job: Job) -> str:
     """Its native id, once the scheduler tells that it waits."""
-    until(lambda: backend.poll([job])[job.key].native_id, "the native id")
-    seen = backend.poll([job])[job.key]
-    assert seen.presence is Presence.PENDING, seen
-    return str(seen.native_id)
+    found: list[str] = []
+
+    def waits() -> bool:
+        seen = backend.poll([job])[job.key]
+        found[:] = [seen.native_id] if seen.presence is Presence.PENDING and seen.native_id else []
+        return bool(found)
+
+    until(waits, "the native id")
+    return found[0]
 
 
 def begun(backend: BatchBackend, job: Job) -> str:
     """Its native id, once its runner has begun."""
     until(Path(job.directory, "started", "runner.json").exists, "the runner")
     return str(wait(backend, job, Presence.ALIVE).native_id)
+
+
+def runs_on(backend: BatchBackend, job: Job, node: str) -> bool:
+    """Whether it has begun there, as the scheduler tells."""
+    begun(backend, job)
+    until(lambda: backend.poll([job])[job.key].node, "its node")
+    return wait(backend, job, Presence.ALIVE).node == node
+
+
+def let_go_on(job: Job) -> None:
+    """For one that waits by `WAIT` of the agent's tests."""
+    Path(job.directory, "go-on").touch()
 
 
 def silence(job: Job) -> None:

@@ -66,11 +66,11 @@ def test_what_waits_in_the_queue_keeps_its_manifest(site: Site) -> None:
 def test_a_scheduler_that_does_not_answer_keeps_everything(slurm_lab: Callable[..., SlurmLab]) -> None:
     lab = slurm_lab()
     site, name = Site(lab, "slurm"), Names()
-    job, backend = site.jobs.make(["true"]), site.backend(command_timeout="1")
-    backend.submit(batch_of(job, name(1)))
+    job = site.jobs.make(["true"])
+    site.backend().submit(batch_of(job, name(1)))
     until(lambda: recorded(job), "the exit record")
     lab.hang_controller()
-    assert not backend.clear(name(9), "cedar", ())
+    assert not site.backend(command_timeout="1").clear(name(9), "cedar", ())
     assert left(site) == {name(1)}
 
 

@@ -11,7 +11,8 @@ import pytest
 from runyard.backends.base import Presence, Stop
 from runyard.model.resources import Resources
 from runyard.testing.backend_contract import record_of
-from tests.integration.batch.site import Site, batch_of, begun, queued, recorded, until, wait
+from tests.integration.agent.conftest import WAIT
+from tests.integration.batch.site import Site, batch_of, begun, let_go_on, queued, recorded, until, wait
 from tests.labs.gridengine import GridEngineLab
 
 GetLab = Callable[..., GridEngineLab]
@@ -38,13 +39,12 @@ def test_qdel_by_somebody_else(site: Site, lab: GridEngineLab) -> None:
 
 
 def test_qdel_of_what_waits_leaves_no_account(site: Site, lab: GridEngineLab) -> None:
-    jobs, backend = [site.sleeper() for _ in range(3)], site.backend(h="", command_timeout="1")
-    backend.submit(batch_of(*jobs))
+    jobs, backend = [site.sleeper() for _ in range(3)], site.backend(h="", command_timeout="5")
+    site.backend(h="").submit(batch_of(*jobs))
     lab.ask("qdel", queued(backend, jobs[1]))
     seen = wait(backend, jobs[1], Presence.GONE)
     assert (seen.ending, "before it began" in seen.text) == ("external", True)
-    waiting = backend.poll(jobs)[jobs[0].key]
-    assert (waiting.presence, waiting.text) == (Presence.PENDING, "pending in Grid Engine: held (hqw)")
+    assert wait(backend, jobs[0], Presence.PENDING).text == "pending in Grid Engine: held (hqw)"
 
 
 def test_the_time_limit(site: Site) -> None:
@@ -101,12 +101,13 @@ def test_a_host_that_loses_its_power(gridengine_lab: GetLab) -> None:
 
 @pytest.mark.parametrize("kill9", [False, True])
 def test_a_qmaster_that_restarts_disturbs_nobody(site: Site, lab: GridEngineLab, kill9: bool) -> None:
-    job, backend = site.jobs.make(["sh", "-c", "sleep 4; exit 4"]), site.backend()
+    job, backend = site.jobs.make(["sh", "-c", f"{WAIT}; exit 4"]), site.backend()
     backend.submit(batch_of(job))
     begun(backend, job)
     lab.stop_qmaster(kill9=kill9)
     until(lambda: backend.poll([job])[job.key].presence is Presence.UNKNOWN, "doubt")
     lab.start_qmaster()
+    let_go_on(job)
     until(lambda: recorded(job), "the exit record")
     assert (record_of(job) or {})["exit_code"] == 4
     wait(backend, job, Presence.GONE)

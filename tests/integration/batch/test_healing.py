@@ -51,9 +51,9 @@ def test_an_agent_that_died_after_the_submit_finds_its_batch_again(site: Site) -
 def test_an_agent_that_died_before_the_submit_hands_it_over_later(site: Site) -> None:
     """The manifest is there, so it may be on its way: only after the submit's time is it known not to be."""
     job = once(site)
-    dead = site.backend(bin="/bin/false-directory", command_timeout="1")
+    dead = site.backend(bin="/bin/false-directory", command_timeout="10")
     dead.submit(batch_of(job))
-    backend = site.backend(command_timeout="1")
+    backend = site.backend(command_timeout="10")
     assert backend.poll([job])[job.key].presence is Presence.UNKNOWN
     assert backend.submit(batch_of(job)) == []
     assert submits(site) == 0, "its fate was unknown"
@@ -77,7 +77,7 @@ def test_a_job_that_slurm_forgot_is_handed_over_again_though_its_id_is_anothers(
     site = Site(lab, "slurm")
     lab.ask("sbatch", "--hold", "--wrap=true")
     saved = lab.saved_state()
-    job, backend = once(site), site.backend()
+    job, backend = once(site), site.backend(command_timeout="10")
     site.backend(begin="now+3600").submit(batch_of(job))
     lost = lab.ask("squeue", "-h", "-o", "%i", f"--name={job.batch}").strip()
     lab.lose_what_came_after(saved)
@@ -93,12 +93,12 @@ def test_a_job_that_slurm_forgot_is_handed_over_again_though_its_id_is_anothers(
 def test_a_controller_that_hangs_makes_everything_unknown_and_nothing_else(slurm_lab: GetSlurm) -> None:
     lab = slurm_lab()
     site = Site(lab, "slurm")
-    job, backend = site.sleeper(), site.backend(command_timeout="1")
-    backend.submit(batch_of(job))
+    job, backend = site.sleeper(), site.backend(command_timeout="5")
+    site.backend().submit(batch_of(job))
     begun(backend, job)
     lab.hang_controller()
     seen = wait(backend, job, Presence.UNKNOWN)
-    assert "Slurm does not answer: squeue: no answer within 1 seconds" in seen.text
+    assert "Slurm does not answer: squeue: no answer within 5 seconds" in seen.text
     other = site.sleeper()
     assert backend.submit(batch_of(other)) == [], "whether it was taken is not known"
     lab.resume_controller()
@@ -109,14 +109,18 @@ def test_a_database_that_is_down_makes_only_the_missing_unknown(slurm_lab: GetSl
     lab = slurm_lab(accounting=True)
     site = Site(lab, "slurm")
     running, missing = site.sleeper(), site.sleeper()
-    backend = site.backend(command_timeout="1")
-    site.backend(bin="/bin/false-directory", command_timeout="1").submit(batch_of(missing))
-    backend.submit(batch_of(running))
+    backend = site.backend(command_timeout="5")
+    site.backend(bin="/bin/false-directory").submit(batch_of(missing))
+    site.backend().submit(batch_of(running))
     begun(backend, running)
     lab.stop_slurmdbd()
-    until(lambda: "database" in backend.poll([running, missing])[missing.key].text, "the accounts' silence")
-    seen = backend.poll([running, missing])
-    assert [seen[job.key].presence for job in (running, missing)] == [Presence.ALIVE, Presence.UNKNOWN]
+
+    def accounts_are_silent() -> bool:
+        seen = backend.poll([running, missing])
+        presences = [seen[job.key].presence for job in (running, missing)]
+        return presences == [Presence.ALIVE, Presence.UNKNOWN] and "database" in seen[missing.key].text
+
+    until(accounts_are_silent, "the accounts' silence")
 
 
 @pytest.mark.parametrize("count", [2, 40])
@@ -133,11 +137,14 @@ def test_limits_of_slurm_are_met_by_feeding(slurm_lab: GetSlurm) -> None:
     lab = slurm_lab(accounting=True, max_submit_jobs=5, max_array_size=4)
     site = Site(lab, "slurm")
     lab.ask("sbatch", "--hold", "--wrap=true")  # jobs of the user that are not ours count too
-    jobs, backend = [once(site) for _ in range(11)], site.backend()
+    go_on = site.directory / "go-on"
+    script = f"echo once >> times; until [ -e {go_on} ]; do sleep 0.1; done; sleep 1"
+    jobs, backend = [site.jobs.make(["sh", "-c", script]) for _ in range(11)], site.backend()
     assert backend.submit(batch_of(*jobs)) == []
     assert backend.room() == 0
     held = backend.poll(jobs)[jobs[-1].key]
     assert (held.presence, "not handed to Slurm yet" in held.text) == (Presence.PENDING, True)
+    go_on.touch()
     until(lambda: backend.poll(jobs) and recorded(*jobs), "all exit records", 150)
     assert [times(job) for job in jobs] == ["once\n"] * 11
     until(lambda: all(seen.presence is Presence.GONE for seen in backend.poll(jobs).values()), "all gone")
@@ -171,7 +178,7 @@ def test_the_site_test_names_what_is_missing(site: Site) -> None:
 
 def test_nodes_that_failed_are_avoided(site: Site) -> None:
     *avoided, left = site.lab.nodes
-    jobs, backend = [once(site) for _ in range(4)], site.backend()
+    jobs, backend = [site.sleeper() for _ in range(2)], site.backend()
     assert backend.submit(dataclasses.replace(batch_of(*jobs), avoid=tuple(avoided))) == []
     until(lambda: {seen.node for seen in backend.poll(jobs).values()} == {left}, "all on the node that is left")
 

@@ -12,7 +12,8 @@ from runyard.backends.base import Job, Presence
 from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
 from runyard.testing.backend_contract import record_of
-from tests.integration.batch.site import Site, batch_of, begun, recorded, until, wait
+from tests.integration.agent.conftest import WAIT
+from tests.integration.batch.site import Site, batch_of, let_go_on, recorded, runs_on, until, wait
 from tests.labs.cluster import Cluster
 from tests.labs.gridengine.configuration import SPREAD
 
@@ -45,11 +46,11 @@ def test_slurm_gives_nodes_for_the_runs_own_srun(slurm_lab: GetLab) -> None:
 
 def test_grid_engine_gives_nodes_by_an_environment_that_the_site_names(gridengine_lab: GetLab) -> None:
     site = Site(gridengine_lab(), "gridengine", {"nodes_environment": SPREAD})
-    job = site.jobs.make(["sh", "-c", 'cut -d" " -f1,2 "$PE_HOSTFILE" | sort; sleep 3'], inherit_env=True)
+    job = site.jobs.make(["sh", "-c", f'cut -d" " -f1,2 "$PE_HOSTFILE" | sort; {WAIT}'], inherit_env=True)
     backend = site.backend()
     assert backend.submit(batch_of(job, resources=PAIR)) == []
-    begun(backend, job)
-    assert backend.poll([job])[job.key].node == "ge1,ge2"
+    assert runs_on(backend, job, "ge1,ge2")
+    let_go_on(job)
     assert finished(site, job) == "ge1 2\nge2 2\n"
 
 
@@ -79,16 +80,14 @@ def test_bad_nodes_are_avoided_as_long_as_there_are_others(site: Site) -> None:
     job, backend = site.sleeper(), site.backend()
     batch = batch_of(job, resources=Resources(memory=50 << 20, time=600))
     assert backend.submit(replace(batch, avoid=tuple(bad), warning=60)) == []
-    begun(backend, job)
-    assert backend.poll([job])[job.key].node == good
+    assert runs_on(backend, job, good)
 
 
 def test_a_run_goes_to_the_node_that_it_names(site: Site) -> None:
     for node in site.lab.nodes:
         job, backend = site.sleeper(), site.backend()
         assert backend.submit(replace(batch_of(job), choice=NodeChoice(node=(node,)))) == []
-        begun(backend, job)
-        assert backend.poll([job])[job.key].node == node
+        assert runs_on(backend, job, node)
 
 
 def test_a_run_goes_to_any_of_the_nodes_that_it_names(site: Site) -> None:
@@ -97,8 +96,7 @@ def test_a_run_goes_to_any_of_the_nodes_that_it_names(site: Site) -> None:
     job, backend = site.sleeper(), site.backend()
     choice = NodeChoice(node=tuple(site.lab.nodes), exclude=tuple(others))
     assert backend.submit(replace(batch_of(job), choice=choice)) == []
-    begun(backend, job)
-    assert backend.poll([job])[job.key].node == last
+    assert runs_on(backend, job, last)
 
 
 def test_a_node_that_a_cluster_does_not_have_is_its_own_word(site: Site) -> None:
@@ -121,8 +119,7 @@ def test_labels_are_features_of_slurm(slurm_lab: GetLab) -> None:
     try:
         job, backend = site.sleeper(), site.backend()
         assert backend.submit(replace(batch_of(job), choice=NodeChoice(labels=("fast", "rack=a")))) == []
-        begun(backend, job)
-        assert backend.poll([job])[job.key].node == last
+        assert runs_on(backend, job, last)
         [refusal] = backend.submit(replace(batch_of(site.sleeper()), choice=NodeChoice(labels=("slow",))))
         assert "feature" in refusal.text.lower()
     finally:
@@ -141,8 +138,7 @@ def test_labels_are_resources_of_grid_engine(gridengine_lab: GetLab) -> None:
     try:
         job, backend = site.sleeper(), site.backend()
         assert backend.submit(replace(batch_of(job), choice=NodeChoice(labels=("fast", "rack=a")))) == []
-        begun(backend, job)
-        assert backend.poll([job])[job.key].node == last
+        assert runs_on(backend, job, last)
     finally:
         site.lab.admin("qconf", "-dattr", "exechost", "complex_values", "fast=true,rack=a", last)
 

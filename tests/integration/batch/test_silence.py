@@ -47,7 +47,7 @@ class Post:
     def __init__(self, site: Site, directory: Path) -> None:
         self.yard, self.host = FakeYard(), Listening(site.lab)
         site.host = self.host
-        backend = site.backend(command_timeout="60")
+        backend = site.backend(command_timeout="300")
         self.agent = Agent(
             self.yard, backend, directory, "post", Capacity(elastic=True), described=SiteSpec(kind=site.kind),
             root=f"{site.directory}/runs",

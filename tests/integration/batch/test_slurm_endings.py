@@ -12,7 +12,8 @@ from runyard.backends.base import Presence, Stop
 from runyard.model.resources import Resources
 from runyard.runner import records
 from runyard.testing.backend_contract import record_of
-from tests.integration.batch.site import Site, batch_of, begun, queued, recorded, silence, until, wait
+from tests.integration.agent.conftest import WAIT
+from tests.integration.batch.site import Site, batch_of, begun, let_go_on, queued, recorded, silence, until, wait
 from tests.labs.slurm import SlurmLab
 
 GetLab = Callable[..., SlurmLab]
@@ -62,12 +63,12 @@ def test_scancel_while_it_waits(site: Site, lab: SlurmLab) -> None:
 def test_scancel_of_one_task_of_a_waiting_array(site: Site, lab: SlurmLab) -> None:
     """Slurm keeps no record of it: only the rest of its array tells that it was there."""
     jobs = [site.sleeper() for _ in range(3)]
-    backend = site.backend(hold="", command_timeout="1")
-    backend.submit(batch_of(*jobs))
+    backend = site.backend(hold="", command_timeout="5")
+    site.backend(hold="").submit(batch_of(*jobs))
     lab.ask("scancel", queued(backend, jobs[1]))
     seen = wait(backend, jobs[1], Presence.GONE)
     assert (seen.ending, "before it began" in seen.text) == ("external", True)
-    assert backend.poll(jobs)[jobs[0].key].presence is Presence.PENDING
+    wait(backend, jobs[0], Presence.PENDING)
 
 
 def test_the_time_limit(site: Site, lab: SlurmLab) -> None:
@@ -151,10 +152,11 @@ def test_a_node_that_loses_its_power(slurm_lab: GetLab) -> None:
 
 @pytest.mark.parametrize("kill9", [False, True])
 def test_a_controller_that_restarts_disturbs_nobody(site: Site, lab: SlurmLab, kill9: bool) -> None:
-    job, backend = site.jobs.make(["sh", "-c", "sleep 9; exit 4"]), site.backend()
+    job, backend = site.jobs.make(["sh", "-c", f"{WAIT}; exit 4"]), site.backend()
     backend.submit(batch_of(job))
     lab.until_saved(begun(backend, job))
     lab.restart_controller(kill9=kill9)
+    let_go_on(job)
     until(lambda: recorded(job), "the exit record")
     assert (record_of(job) or {})["exit_code"] == 4
     wait(backend, job, Presence.GONE)
@@ -167,5 +169,5 @@ def test_what_waits_and_is_stopped_leaves_the_queue(site: Site, lab: SlurmLab) -
     backend.cancel([Stop(job=job, reason="user", grace=5) for job in jobs])
     assert [(record_of(job) or {}).get("stop_reason") for job in jobs] == ["user"] * 3
     backend.poll(jobs)  # a stop is told when the queue is looked at
-    assert not lab.ask("squeue", "-h")
+    until(lambda: not lab.ask("squeue", "-h"), "an empty queue")
     assert site.host.programs().count("scancel") == 1

@@ -48,7 +48,8 @@ class Warned:
         batch = batch_of(self.job, resources=Resources(time=time))
         assert backend.submit(replace(batch, warning=warning)) == []
         native = begun(backend, self.job)
-        until(Path(self.job.directory, "log").read_text, "its first word")
+        log = Path(self.job.directory, "log")
+        until(lambda: log.exists() and log.read_text(), "its first word")
         return native
 
     def record(self) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def test_scancel_warns(slurm_lab: GetLab, words: list[str], ending: str) -> None
 def test_grid_engine_warns_before_its_time_limit(gridengine_lab: GetLab) -> None:
     site = Site(gridengine_lab(), "gridengine")
     warned, backend = Warned(site), site.backend(time_margin="0")
-    warned.submit(backend, time=20, warning=15)
+    warned.submit(backend, time=40, warning=25)  # until it listens, it must not be warned
     check(warned, "timeout")
 
 

@@ -95,7 +95,7 @@ def test_one_run_py_at_a_time_on_a_host_however_the_first_ends(node: Node) -> No
     first.kill()
     assert b"second" not in chunk.read_bytes(), "its run.py goes on"
     _end(first)
-    until(lambda: b"second" in chunk.read_bytes(), what="the second's own file")
+    until(lambda: chunk.exists() and b"second" in chunk.read_bytes(), what="the second's own file")
     _end(second)
 
 

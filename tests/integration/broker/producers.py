@@ -16,7 +16,9 @@ class Producer:
 
     def __init__(self, url: str, *, durable: bool = True) -> None:
         self._url = url
-        self._connection = pika.BlockingConnection(pika.URLParameters(url))
+        parameters = pika.URLParameters(url)
+        parameters.heartbeat = 0  # a test may be busy with other things for minutes
+        self._connection = pika.BlockingConnection(parameters)
         self.channel = self._connection.channel()
         self._durable = durable
 
@@ -34,7 +36,7 @@ class Producer:
         self.channel.basic_publish("", queue, data, properties)
         return identity
 
-    def receive(self, queue: str = "answers", timeout_s: float = 60) -> tuple[Any, bytes]:
+    def receive(self, queue: str = "answers", timeout_s: float = 120) -> tuple[Any, bytes]:
         """The properties and the body of the next message."""
         deadline = time.monotonic() + timeout_s
         while not self._exists(queue) and time.monotonic() < deadline:
@@ -55,7 +57,7 @@ class Producer:
             return False
         return True
 
-    def answer(self, queue: str = "answers", timeout_s: float = 60) -> tuple[str | None, Any]:
+    def answer(self, queue: str = "answers", timeout_s: float = 120) -> tuple[str | None, Any]:
         """The correlation id and the JSON of the next message."""
         properties, body = self.receive(queue, timeout_s)
         return properties.correlation_id, json.loads(body)

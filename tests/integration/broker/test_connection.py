@@ -25,6 +25,15 @@ def refusal(connect: Connect, url: str, **options: str) -> errors.BrokerRefused:
     return caught.value
 
 
+def trouble(connect: Connect, url: str) -> errors.BrokerUnreachable:
+    """What is told of a broker that cannot be reached, as soon as that is known."""
+    connection = connect(url, wait_s=0)
+    until(lambda: connection.error, "a trouble")
+    with pytest.raises(errors.BrokerUnreachable) as caught:
+        connection.wait_open(0.1)
+    return caught.value
+
+
 def test_a_wrong_password(lab: RabbitLab, vhost: str, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     error = refusal(connect, lab.url(vhost, password="mistaken"))
@@ -73,9 +82,9 @@ def test_tls_where_there_is_none(lab: RabbitLab, vhost: str, connect: Connect) -
 
 
 def test_in_the_clear_where_there_is_tls(lab: RabbitLab, vhost: str, connect: Connect) -> None:
-    with pytest.raises(errors.BrokerUnreachable, match="ended the connection before it began") as caught:
-        connect(lab.url(vhost, tls=True).replace("amqps://", "amqp://"), wait_s=2)
-    assert "amqps://" in caught.value.fix
+    error = trouble(connect, lab.url(vhost, tls=True).replace("amqps://", "amqp://"))
+    assert "ended the connection before it began" in error.message
+    assert "amqps://" in error.fix
 
 
 @pytest.mark.component("rabbitmq")
@@ -84,9 +93,9 @@ def test_in_the_clear_where_there_is_tls(lab: RabbitLab, vhost: str, connect: Co
     [("localhost", "cannot be reached: Connection refused"), ("no.such.host.invalid", "not known")],
 )
 def test_nobody_there(connect: Connect, host: str, sentence: str) -> None:
-    with pytest.raises(errors.BrokerUnreachable, match=sentence) as caught:
-        connect(f"amqp://ann:secret@{host}:{free_ports(1)[0]}/lab", wait_s=2)
-    assert caught.value.fix
+    error = trouble(connect, f"amqp://ann:secret@{host}:{free_ports(1)[0]}/lab")
+    assert sentence in error.message
+    assert error.fix
 
 
 @pytest.mark.component("rabbitmq")
@@ -94,8 +103,7 @@ def test_one_who_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch, conne
     monkeypatch.setattr("runyard.broker.amqp.connection.DIAL_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(errors.BrokerUnreachable, match=r"127.0.0.1:\d+ does not answer"):
-            connect(f"amqp://ann:secret@127.0.0.1:{port}/lab", wait_s=3)
+        assert f"127.0.0.1:{port} does not answer" in trouble(connect, f"amqp://a:b@127.0.0.1:{port}/lab").message
 
 
 def test_it_comes_back_when_the_broker_does(lab: RabbitLab, vhost: str, connect: Connect) -> None:
@@ -123,7 +131,8 @@ def test_a_trouble_that_stays_is_told_once(connect: Connect, caplog: pytest.LogC
         connect(f"amqp://ann:secret@127.0.0.1:{rude.getsockname()[1]}/lab", wait_s=0)
         for _ in range(3):
             rude.accept()[0].close()
-    assert [record.name for record in caplog.records] == ["runyard.broker.amqp.connection"]
+        told = [record.name for record in caplog.records]  # while it is still the same trouble
+    assert told == ["runyard.broker.amqp.connection"]
 
 
 def test_closing_ends_the_thread_in_every_state(lab: RabbitLab, vhost: str, connect: Connect) -> None:
@@ -137,4 +146,4 @@ def test_closing_ends_the_thread_in_every_state(lab: RabbitLab, vhost: str, conn
         connection.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("broker-")]
     with pytest.raises(errors.BrokerUnreachable, match="closed here"):
-        opened.call(lambda: None).result(1)
+        opened.call(lambda: None).result(90)

@@ -49,7 +49,7 @@ class Agent:
 
 
 def waiting(connection: Connection) -> int:
-    return queues.declare(connection, Queue(name=NAME, passive=True)).result(30).messages
+    return queues.declare(connection, Queue(name=NAME, passive=True)).result(90).messages
 
 
 def test_an_office_wakes_an_agent(url: str, connect: Connect) -> None:
@@ -63,7 +63,7 @@ def test_an_office_wakes_an_agent(url: str, connect: Connect) -> None:
 def test_the_first_ticket_makes_the_queue(lab: RabbitLab, vhost: str, url: str, connect: Connect) -> None:
     connection = connect(url)
     Office(connection, lambda: {"gpus": 3}).tick()
-    assert waiting(connection) == 3
+    until(lambda: waiting(connection) == 3, "three tickets")
     made = lab.queue(vhost, NAME)
     assert (made["type"], made["durable"]) == ("quorum", True)
 
@@ -170,7 +170,7 @@ def office_thread() -> Iterator[Callable[[Office], None]]:
     yield start
     stop.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
         assert not thread.is_alive()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.labs.waiting import until
 from tests.labs.yard import Yard
 
 Result = subprocess.CompletedProcess[str]
@@ -18,7 +19,9 @@ Result = subprocess.CompletedProcess[str]
 def shared() -> Iterator[Yard]:
     made = Yard(cpus=2)
     try:
-        yield made.start()
+        client = made.start().client()
+        until(client.agents, "an agent that says what it has")
+        yield made
     finally:
         made.remove()
 

@@ -138,7 +138,6 @@ def test_a_picture(run: int, cli: Callable[..., Any], tmp_path: Path, name: str,
 def test_what_is_refused(run: int, refused: Callable[..., str], tmp_path: Path) -> None:
     number = str(run)
     assert "reported: a,b, acc, loss" in refused("plot", number, code=2)
-    assert "reported nothing" in refused("plot", number, "--metric", "nothing", code=1)
     assert "no value is a finite number" in refused("plot", number, "--metric", "a,b", code=1)
     assert "neither .png nor .svg" in refused("plot", number, "--metric", "loss", "-o", "x.gif", code=2)
     assert "-o metrics.parquet" in refused("metrics", number, "--parquet", code=2)
@@ -146,14 +145,27 @@ def test_what_is_refused(run: int, refused: Callable[..., str], tmp_path: Path) 
     assert "cannot be written" in refused("plot", number, "--metric", "loss", "-o", f"{tmp_path}/no/x.png", code=2)
 
 
-def test_a_name_that_nobody_reported(run: int, cli: Callable[..., Any]) -> None:
-    said = cli("metrics", str(run), "--name", "nope", "--name", "no/*").stderr
-    assert said == "no metric is named nope or no/*; reported: a,b, acc, loss\n"
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"], ["-o", "x.csv"], ["--json", "-o", "x.parquet"]])
+def test_a_name_that_nobody_reported(run: int, refused: Callable[..., str], tmp_path: Path, form: list[str]) -> None:
+    names = ["--name", "nope", "--name", "loss", "--name", "no/*"]
+    said = refused("metrics", str(run), *form, *names, code=1, cwd=tmp_path)
+    assert "none of these runs has reported nope or no/*\n" in said
+    assert "reported: a,b, acc, loss\n" in said
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_reports_nothing(shared: Yard, cli: Callable[..., Any], document: Callable[..., Any]) -> None:
+def test_a_curve_that_nobody_reported(run: int, refused: Callable[..., str]) -> None:
+    said = refused("plot", str(run), "--metric", "nope", "--metric", "loss", code=1)
+    assert "none of these runs has reported nope\n" in said
+    assert "reported: a,b, acc, loss\n" in said
+
+
+def test_a_run_that_reports_nothing(
+    shared: Yard, cli: Callable[..., Any], document: Callable[..., Any], refused: Callable[..., str]
+) -> None:
     made = shared.client().submit(["true"]).wait()
     assert "nothing was reported" in cli("metrics", str(made.id)).stderr
     assert document("metrics", str(made.id)) == {"id": made.id, "metrics": [], "summary": {}}
     assert cli("metrics", str(made.id), "--csv").stdout == "run,step,time\n"
+    assert "they have reported nothing yet" in refused("metrics", str(made.id), "--csv", "--name", "loss", code=1)
     assert made.metrics().empty

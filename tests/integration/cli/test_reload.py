@@ -45,7 +45,7 @@ def reloading(tmp_path: Path) -> Iterator[Reloading]:
     made = Reloading(Yard(cpus=1), tmp_path / "source")
     yield made
     made.process.kill()
-    made.process.wait(30)
+    made.process.wait(90)
     made.home.remove()
 
 

@@ -14,6 +14,8 @@ from runyard.cli.agent import stopped_by_signals
 signal.signal(signal.SIGINT, lambda number, frame: None)
 pressing = subprocess.Popen([sys.executable, "-c", {PRESS!r}, str(os.getpid())])
 with stopped_by_signals() as stop:
+    while not stop.is_set():
+        stop.wait(0.00001)
     for _ in range(100_000):
         stop.wait(0.00001)
     assert stop.is_set()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from runyard.model import exits
+from tests.labs.yard import Yard
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,10 @@ from runyard.model import exits
         (["best", "1"], 2, "--metric"),
         (["best", "S99"], 1, "no sweep S99"),
         (["wait", "S99"], 1, "no sweep S99"),
-        (["ls", "--sweep", "x"], 2, "'x' is not a sweep"),
+        (["wait", "nonsense"], 2, "'nonsense' is not a run, and no sweep is called so"),
+        (["best", "nonsense"], 2, "'nonsense' is not a run, and no sweep is called so"),
+        (["ls", "--sweep", "nonsense"], 1, "there is no sweep 'nonsense'"),
+        (["ls", "--sweep", "\udcff"], 1, "there is no sweep"),
     ],
 )
 def test_bad_input_is_one_sentence_and_a_way_out(refused, words: list[str], code: int, said: str) -> None:
@@ -53,7 +57,7 @@ def test_bad_files_are_told(refused, tmp_path, text: str, said: str) -> None:
 
 def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
     words = ["--param", "lr=1..40", "--param", "kind=a,b", "--reps", "3", "--dry-run", "--", "true"]
-    before = document("sweep", "list")
+    before = [sweep["id"] for sweep in document("sweep", "list")]
     said = cli("sweep", *words, cwd=tmp_path).stdout
     assert "would make 240 runs: 80 configurations × 3 repetitions" in said
     assert "… and 70 more" in said
@@ -75,7 +79,7 @@ def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
     assert cli("sweep", *search).stdout.splitlines() == [
         "would make 9 runs: 9 configurations × 1 repetition", "tpe chooses each by what came of those before",
     ]  # fmt: skip
-    assert document("sweep", "list") == before
+    assert [sweep["id"] for sweep in document("sweep", "list")] == before
 
 
 def test_a_dry_run_says_what_is_there_already(cli) -> None:
@@ -120,9 +124,36 @@ def test_a_sweep_by_its_name(cli, document, refused) -> None:
     assert f"sweep {label}: there is nothing to run again" in cli("sweep", "retry", "by name").stdout
     assert len(cli("sweep", "table", "by name", "--csv").stdout.splitlines()) == 3
     other = cli("sweep", "--quiet", "--wait", "--fresh", *words).stdout.strip()
-    said = refused("sweep", "cancel", "by name", code=1)
-    assert "2 sweeps are called 'by name'" in said
-    assert f"{other}, {label}" in said
+    for command in (["sweep", "cancel", "by name"], ["wait", "by name"], ["ls", "--sweep", "by name"]):
+        said = refused(*command, code=1)
+        assert "2 sweeps are called 'by name'" in said
+        assert f"{other}, {label}" in said
+
+
+@pytest.mark.parametrize(
+    "command", [["best"], ["sweep", "best"], ["wait"], ["show"], ["metrics"], ["sweep", "replay"], ["ls", "--sweep"]]
+)
+def test_a_name_does_wherever_the_number_does(cli, document, shared: Yard, command: list[str]) -> None:
+    name = "wide, and/or deep"
+    pattern = ["--metric-pattern", r"loss=(?P<loss>\S+)", "--minimize", "loss"]
+    words = ["--param", "x=1,2", "--name", name, *pattern, "--wait", "--", "echo", "loss={x}"]
+    label = cli("sweep", "--quiet", *words).stdout.strip()
+    assert document(*command, name) == document(*command, label)
+    assert [run.sweep["id"] for run in shared.client().runs(sweep=name)] == [int(label[1:])] * 2
+
+
+def test_a_name_that_is_nearly_right_is_offered(cli, refused) -> None:
+    cli("sweep", "--quiet", "--param", "x=1", "--name", "momentum", "--", "true")
+    for command in (["sweep", "show"], ["ls", "--sweep"], ["best"], ["fetch"]):
+        assert "did you mean 'momentum'?" in refused(*command, "momentun", code=2 if len(command) == 1 else 1)
+    assert "runyard sweep list" in refused("sweep", "show", "quite another", code=1)
+
+
+def test_who_cancels_a_sweep_by_its_name_ends_the_sweep(cli, document) -> None:
+    words = ["--param", "x=1..40", "--parallel", "2", "--name", "to be ended", "--", "sleep", "600"]
+    label = cli("sweep", "--quiet", *words).stdout.strip()
+    cli("cancel", "to be ended")
+    assert document("sweep", "show", label)["state"] == "cancelled"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.labs.waiting import until
+
 pytestmark = pytest.mark.component("tmux")
 
 
@@ -24,7 +26,7 @@ class Terminal:
     def run(self, command: list[str], *, colours: bool = False) -> list[str]:
         """The lines on the screen after the command."""
         self._tmux("send-keys", f"clear; {shlex.join(command)}; echo exit-$?", "Enter")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while not any(line.startswith("exit-") for line in self.screen()):
             assert time.monotonic() < deadline, "\n".join(self.screen())
             time.sleep(0.05)
@@ -41,7 +43,7 @@ class Terminal:
 
     def _tmux(self, *words: str) -> str:
         command = ["tmux", "-L", self._socket, *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
 
 
 @pytest.fixture
@@ -87,10 +89,10 @@ def test_the_help_fits(shared, terminal, width: int) -> None:
 
 
 def test_top_redraws_until_ctrl_c(shared, submit, cli, terminal) -> None:
-    number = submit("--name", "busy", "--", "sleep", "60")
+    number = submit("--name", "busy", "--", "sleep", "600")
     screen = terminal(80)
     screen.keys(shlex.join(shared.command("top")), "Enter")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not any("busy" in line and " of 1" in line for line in screen.screen()):
         assert time.monotonic() < deadline, "\n".join(screen.screen())
         time.sleep(0.1)
@@ -117,12 +119,17 @@ def test_a_sweep_fills_while_it_is_watched(shared, cli, terminal, tmp_path, opti
     screen.keys(shlex.join(shared.command("sweep", "watch", label)), "Enter")
     wait_for(screen, "░ 0 of 6 configurations")
     wait_for(screen, "2 running")
-    lines = screen.screen()
-    header = next(index for index, line in enumerate(lines) if line.startswith("TRIAL"))
-    assert lines[header].split() == titles
-    assert [line.split()[0] for line in lines[header + 1 : header + 7]] == list("123456"), "one line for each"
+    until(lambda: table(screen) == (titles, list("123456")), "a table with one line for each")
     release.touch()
     wait_for(screen, f"sweep {label} succeeded: 6 of 6 configurations; 6 succeeded")
+
+
+def table(screen: Terminal) -> tuple[list[str], list[str]]:
+    """Its titles and the numbers of its trials; between two drawings it may not be there."""
+    lines = screen.screen()
+    header = next((index for index, line in enumerate(lines) if line.startswith("TRIAL")), len(lines))
+    below = [line.split()[:1] for line in lines[header + 1 : header + 7]]
+    return " ".join(lines[header : header + 1]).split(), [word for words in below for word in words]
 
 
 def wait_for(screen: Terminal, text: str) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from runyard import Client, errors
 from runyard.client import locate
+from tests.labs.waiting import until
 from tests.labs.yard import Yard
 
 
@@ -51,13 +52,10 @@ def test_two_at_once_start_one_yard(fresh: Yard) -> None:
         subprocess.Popen(fresh.command("submit", "-q", "--", "true"), env=fresh.env, stdout=subprocess.PIPE)
         for _ in range(3)
     ]
-    said = sorted(process.communicate(timeout=60)[0] for process in both)
+    said = sorted(process.communicate(timeout=180)[0] for process in both)
     assert said == [b"1\n", b"2\n", b"3\n"]
-    deadline = time.monotonic() + 30
-    while len(started(fresh)) > 1:  # those that lost find out a little later
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert [locate.read_address(fresh.home).pid] == started(fresh)
+    # Those that lost find out a little later, and for a moment a child looks like its parent.
+    until(lambda: [locate.read_address(fresh.home).pid] == started(fresh), "one yard")
 
 
 def test_python_starts_a_yard_too(fresh: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,10 +100,7 @@ def test_down_leaves_runs_running_and_up_finds_them(fresh: Yard) -> None:
 
 
 def wait_until_running(home: Yard) -> None:
-    deadline = time.monotonic() + 30
-    while home.cli("ls", "--state", "running", "-q").stdout == "":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: home.cli("ls", "--state", "running", "-q").stdout, "a run that runs")
 
 
 def test_down_can_take_the_runs_along(fresh: Yard) -> None:
@@ -120,10 +115,16 @@ def test_down_stops_a_yard_that_does_not_answer(fresh: Yard) -> None:
     pid = json.loads(fresh.cli("up", "-d", "--json").stdout)["pid"]
     os.kill(pid, signal.SIGSTOP)
     stopping = subprocess.Popen(fresh.command("down"), env=fresh.env, stdout=subprocess.PIPE)
-    time.sleep(4)
+    until(lambda: is_pending(pid, signal.SIGTERM), "that it is told without being asked")
     os.kill(pid, signal.SIGCONT)
-    assert stopping.communicate(timeout=60)[0].startswith(b"the yard is down")
+    assert stopping.communicate(timeout=120)[0].startswith(b"the yard is down")
     assert not started(fresh)
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a process that stands still has this signal to hear."""
+    (mask,) = re.findall(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def test_down_ends_no_other_process(fresh: Yard) -> None:
@@ -286,7 +287,7 @@ def test_sites(fresh: Yard) -> None:
     fresh.cli("submit", "-q", "--wait", "--", "true")
     (site,) = json.loads(fresh.cli("site", "list", "--json").stdout)
     assert (site["name"], site["drained"]) == ("local", False)
-    assert "2 of 2" in fresh.cli("site", "list").stdout
+    until(lambda: "2 of 2" in fresh.cli("site", "list").stdout, "both slots free")
     assert "starts nothing new" in fresh.cli("site", "drain", "local").stdout
     assert "drained" in fresh.cli("site", "show", "local").stdout
     fresh.cli("submit", "-q", "--", "true")
@@ -331,7 +332,7 @@ def agent(home: Yard, token: str) -> Iterator[None]:
         assert "serves lab" in process.stderr.readline()
         yield
         process.send_signal(signal.SIGINT)
-        assert "the agent has stopped" in process.communicate(timeout=30)[1]
+        assert "the agent has stopped" in process.communicate(timeout=90)[1]
         assert process.returncode == 0
     finally:
         process.kill()
@@ -340,7 +341,7 @@ def agent(home: Yard, token: str) -> Iterator[None]:
 
 def wait_for_site(home: Yard, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     """The site exists from the agent's first word on."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while (done := home.cli(*words)).returncode == 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     return done

@@ -18,12 +18,13 @@ from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
+from tests.integration.agent.conftest import WAIT
 from tests.integration.agent.fake_yard import FakeYard
 from tests.integration.hosts.remote_site import RemoteSite
 from tests.labs.cluster import Cluster
 from tests.labs.slurm import SlurmLab
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 class Crew:
@@ -159,7 +160,7 @@ def test_a_site_that_cannot_be_reached_is_waited_for(crew: Crew) -> None:
     for name in names:
         crew.site.logins.drop_connections(name)
         crew.site.logins.kill_sshd(name)
-    key, agent = crew.submit("echo late; sleep 2"), crew.agent()
+    key, agent = crew.submit(f"echo late; {WAIT}"), crew.agent()
     crew.drive(agent, lambda: key in crew.yard.owned, "the claim")
     for _ in range(5):
         agent.wake()
@@ -169,6 +170,7 @@ def test_a_site_that_cannot_be_reached_is_waited_for(crew: Crew) -> None:
         crew.site.logins.start_sshd(name)
     crew.drive(agent, lambda: crew.yard.log(key), "its log")
     successor = _unreachable_then(crew, key)
+    Path(crew.site.directory, "runs", str(key.run), "a1", "work", "go-on").touch()
     crew.drive(successor, lambda: key in crew.yard.ended, "the end")
     assert (crew.yard.ended[key].record["ending"], crew.yard.log(key)) == ("exit", "late\n")
 

@@ -20,7 +20,7 @@ MakeHost = Callable[..., SshHost]
 
 
 def node(host: SshHost) -> str:
-    result = host.run(["sh", "-c", "echo $RUNYARD_LAB_NODE"], timeout=20)
+    result = host.run(["sh", "-c", "echo $RUNYARD_LAB_NODE"], timeout=90)
     return result.stdout.decode().strip() or result.stderr.decode()
 
 
@@ -53,7 +53,7 @@ def test_a_login_that_is_down_is_left_for_a_while(lab: SshLab, config: Path) -> 
 
 
 def test_when_no_login_answers_they_are_not_asked_again_at_once(config: Path, count: Callable[[], int]) -> None:
-    logins = Logins(["nosuch1.invalid", "nosuch2.invalid"], str(config))
+    logins = Logins(["nosuch1.invalid", "nosuch2.invalid"], str(config), clock=lambda: 1000.0)
     with pytest.raises(Unreachable) as first_time:
         logins.choose()
     assert "nosuch1.invalid" in str(first_time.value) and "nosuch2.invalid" in str(first_time.value)
@@ -77,11 +77,11 @@ def test_a_connection_that_the_user_shares_is_used(
     first(config, ControlPath=f'"{short_directory}/%r@%h"')
     by_hand = ["ssh", "-F", str(config)]
     opening = [*by_hand, "-N", "-oControlMaster=yes", "-oControlPersist=60", "login1"]
-    subprocess.run(opening, check=True, timeout=30, stderr=subprocess.DEVNULL)
+    subprocess.run(opening, check=True, timeout=90, stderr=subprocess.DEVNULL)
     config.write_text(config.read_text().replace(str(lab.identity), "/dev/null"))
     host = make_host("login1")
     assert node(host) == "login1"
-    subprocess.run([*by_hand, "-O", "exit", "login1"], check=True, timeout=30, stderr=subprocess.DEVNULL)
+    subprocess.run([*by_hand, "-O", "exit", "login1"], check=True, timeout=90, stderr=subprocess.DEVNULL)
     assert "without a question" in node(host)
 
 
@@ -126,7 +126,7 @@ def count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 def test_each_verb_is_one_round_trip(host: SshHost, far_directory: str, count: Callable[[], int]) -> None:
     places = [f"{number}/a1" for number in range(1000)]
-    host.run(["true"], timeout=20)
+    host.run(["true"], timeout=90)
     count()
     host.put(far_directory, {f"{place}/log": b"x" for place in places}, places)
     assert count() == 1
@@ -148,7 +148,7 @@ def test_each_verb_is_one_round_trip(host: SshHost, far_directory: str, count: C
 
 def trouble(host: SshHost) -> str:
     """As a command's result, and in the same words as an error about files."""
-    result = host.run(["true"], timeout=20)
+    result = host.run(["true"], timeout=90)
     assert (result.code, result.stdout) == (None, b"")
     with pytest.raises(Unreachable) as caught:
         host.fetch("/etc/hostname")

@@ -35,7 +35,7 @@ def three(rabbitmq_lab: GetLab) -> RabbitLab:
 @contextmanager
 def channel(url: str, **parameters: Any) -> Iterator[BlockingChannel]:
     chosen = pika.URLParameters(url)
-    for name, value in {"socket_timeout": 10, **parameters}.items():
+    for name, value in {"socket_timeout": 60, "stack_timeout": 60, **parameters}.items():
         setattr(chosen, name, value)
     connection = pika.BlockingConnection(chosen)
     try:
@@ -155,7 +155,7 @@ def test_a_quorum_queue_outlives_its_leader(three: RabbitLab) -> None:
     three.kill(leader)
     survivor = next(node for node in three.nodes if node != leader)
     until(lambda: three.leader(vhost, "work") != leader, "another leader")
-    assert count(three.url(vhost, node=survivor), "work") == 20
+    until(lambda: count(three.url(vhost, node=survivor), "work") == 20, "all of them there")
 
 
 def test_a_node_of_a_cluster_comes_back_with_an_empty_disk(three: RabbitLab) -> None:

@@ -135,8 +135,8 @@ def test_a_slurmdbd_outage_ends(slurm_lab: GetLab) -> None:
 
 def test_a_powered_off_node_takes_its_processes_along(machines: SlurmLab) -> None:
     job, _ = sleeper(machines, "-w", "n3", "--no-requeue")
-    sleep = [pid for pid, command in machines.node_commands("n3").items() if command == "sleep 600"]
-    assert sleep
+    commands = machines.node_commands
+    sleep = until(lambda: [pid for pid, text in commands("n3").items() if text == "sleep 600"], "its process")
     machines.node_power_off("n3")
     assert not any(map(alive, sleep))
     assert machines.wait_job(job, *FINAL, timeout_s=90)["JobState"] == "NODE_FAIL"
@@ -144,10 +144,12 @@ def test_a_powered_off_node_takes_its_processes_along(machines: SlurmLab) -> Non
     assert machines.ask("srun", "-w", "n3", "hostname") == "n3\n"
 
 
-def test_an_unplugged_node_goes_on_unheard(machines: SlurmLab) -> None:
-    job = machines.submit("-w", "n2", wrap="sleep 2; hostname > finished")
+def test_an_unplugged_node_goes_on_unheard(slurm_lab: GetLab) -> None:
+    machines = slurm_lab(isolate=True)
+    job = machines.submit("-w", "n2", wrap="until [ -e unplugged ]; do sleep 0.1; done; hostname > finished")
     machines.wait_job(job, "RUNNING")
     machines.node_unplug("n2")
+    (machines.directory / "unplugged").touch()
     until((machines.directory / "finished").exists, "the job done")
     assert machines.job(job)["JobState"] == "RUNNING"
     machines.node_plug("n2")

@@ -26,7 +26,7 @@ def test_two_login_nodes(lab: SshLab) -> None:
 
 
 def test_root_may_use_the_same_files(lab: SshLab) -> None:
-    done = subprocess.run(lab.command("login1", "id", "--user"), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(lab.command("login1", "id", "--user"), capture_output=True, text=True, timeout=90)
     assert done.stdout == f"{lab.user.uid}\n"
 
 
@@ -66,6 +66,6 @@ def test_a_dropped_connection_leaves_the_remote_command(lab: SshLab) -> None:
         assert client.stdout
         pid = int(client.stdout.readline())
         assert lab.drop_connections("login2")
-        assert client.wait(20) == 255
+        assert client.wait(90) == 255
     assert alive(pid)
     until(lambda: lab.run("login2", "kill", str(pid)).returncode == 0, "the remote command ended")

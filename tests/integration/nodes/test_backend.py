@@ -19,6 +19,7 @@ from runyard.hosts import logins
 from runyard.hosts.ssh import SshHost
 from runyard.model.resources import Resources
 from runyard.runner import attendant, kernel
+from tests.integration.agent.conftest import WAIT
 from tests.integration.nodes.conftest import Make
 from tests.integration.nodes.far_jobs import FarJobs, until
 from tests.labs.accounts import NODE_PYTHON
@@ -77,14 +78,15 @@ def test_the_runner_is_copied_over_once_and_again_when_it_was_removed(lab: NodeL
     first = jobs.make(["true"])
     jobs.submit(first)
     until(lambda: jobs.record(first), "the record")
-    jobs.backend.host.run(["sh", "-c", f"rm -r {lab.directory}/runner-*"], timeout=30)
+    jobs.backend.host.run(["sh", "-c", f"rm -r {lab.directory}/runner-*"], timeout=90)
     second = jobs.make(["true"])
     jobs.submit(second)
     until(lambda: jobs.record(second), "the second record")
 
 
 def test_runs_go_on_without_connection_and_without_sshd(lab: NodeLab, jobs: FarJobs, make_backend: Make) -> None:
-    job = jobs.make(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.3; done"])
+    lines = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.3; done"
+    job = jobs.make(["sh", "-c", f"{lines}; {WAIT}"])
     jobs.submit(job)
     pid = jobs.runner(job)
     lab.drop_connections("hoff")
@@ -93,6 +95,7 @@ def test_runs_go_on_without_connection_and_without_sshd(lab: NodeLab, jobs: FarJ
     assert jobs.backend.trouble()
     lab.start_sshd("hoff")
     successor = FarJobs(make_backend(), lab.directory)
+    successor.backend.host.put(job.directory, {"go-on": b""})
     until(lambda: successor.record(job), "the record")
     assert successor.read(job, "log").split() == list("123456789")
     assert pid and not successor.backend.trouble()
@@ -103,7 +106,7 @@ def test_a_killed_runner_is_gone_with_its_tree(lab: NodeLab, jobs: FarJobs) -> N
     jobs.submit(job)
     runner = jobs.runner(job)
     until(lambda: {"sleep 601", "sleep 602"} <= set(lab.commands("hoff")), "both processes")
-    jobs.backend.host.run(["kill", "-9", str(runner)], timeout=30)
+    jobs.backend.host.run(["kill", "-9", str(runner)], timeout=90)
     seen = jobs.until(job, Presence.GONE)
     assert "died without a record" in seen.text
     assert not [command for command in lab.commands("hoff") if command.startswith("sleep")]
@@ -113,7 +116,7 @@ def test_a_stop_ends_it_and_a_deaf_runner_is_killed(lab: NodeLab, jobs: FarJobs)
     polite, deaf = jobs.make(LONG), jobs.make(LONG)
     jobs.submit(polite, deaf)
     runner = jobs.runner(deaf)
-    jobs.backend.host.run(["kill", f"-{signal.SIGSTOP.value}", str(runner)], timeout=30)
+    jobs.backend.host.run(["kill", f"-{signal.SIGSTOP.value}", str(runner)], timeout=90)
     jobs.backend.cancel([Stop(job=job, reason="user", grace=1) for job in (polite, deaf)])
     record = until(lambda: jobs.record(polite), "the record")
     assert (record["ending"], record["stop_reason"]) == ("stopped", "user")
@@ -163,7 +166,7 @@ def test_an_interpreter_that_is_too_old_is_told(lab: NodeLab, make_backend: Make
     lie = "import sys; sys.version_info = (3, 5, 3); sys.version = '3.5.3 (default)'; exec(sys.argv[-1])"
     script = f'#!/bin/sh\nfor last; do :; done\nexec /usr/bin/python3 -c "{lie}" "$last"\n'
     make_backend().host.put(lab.directory, {"old-python": script.encode()})
-    make_backend().host.run(["chmod", "755", f"{lab.directory}/old-python"], timeout=30)
+    make_backend().host.run(["chmod", "755", f"{lab.directory}/old-python"], timeout=90)
     backend = make_backend(python=f"{lab.directory}/old-python")
     [check] = backend.site_test()
     assert "version 3.5.3, and 3.6 is needed; name a newer one with --python PATH" in check.text

@@ -17,7 +17,7 @@ import psutil
 
 from runyard.runner import sweep
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 class Attempt:
@@ -63,9 +63,18 @@ class Attempt:
     def text(self, name: str = "log") -> str:
         return (self.directory / name).read_text()
 
+    def wait_for_text(self, text: str) -> None:
+        """Until the log, which may not be there yet, says that and no more."""
+        until(lambda: (self.directory / "log").exists() and self.text() == text)
+
     def samples(self) -> list[dict[str, Any]]:
-        path = self.directory / "usage.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return self.lines("usage.jsonl")
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """Of a file that grows: those that are complete."""
+        path = self.directory / name
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def wait_for(self, name: str) -> str:
         """The text of a file that the job writes in its working directory, with a line end when it is complete."""
@@ -120,13 +129,15 @@ def shell_job(code: str) -> list[str]:
 DAEMON = """
 import os, signal, time, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if os.fork() == 0:
+between = os.fork()
+if between == 0:
     os.setsid()
     if os.fork() == 0:
         with open("daemon", "w") as file:
             print(os.getpid(), file=file)
         time.sleep(600)
     os._exit(0)
+os.waitpid(between, 0)
 while not os.path.exists("daemon"):
     time.sleep(0.01)
 """

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -67,13 +68,47 @@ class Zygote:
 
     def start(self, attempt: attempts.Attempt) -> int:
         self.link.start(attempt.directory)
-        return int(self.notice("started")["pid"])
+        return int(self.notice("started", attempt)["pid"])
 
-    def notice(self, kind: str) -> dict[str, Any]:
-        """The next notice of that kind; others are kept for later."""
+    def ended(self, attempt: attempts.Attempt) -> dict[str, Any]:
+        return self.notice("ended", attempt)
+
+    def waiting_runner(self, new_attempt: attempts.NewAttempt) -> int:
+        """One that has ended a short run and waits for the next; on a busy machine not every run is short."""
+
+        def again() -> int | None:
+            short = new_attempt(["true"])
+            pid = self.start(short)
+            self.ended(short)
+            return pid if short.record()["beat"] == 1 and attempts.lives(pid) else None
+
+        return int(attempts.until(again))
+
+    def start_behind(
+        self, new_attempt: attempts.NewAttempt, argv: list[str], meanwhile: Callable[[int], None] = lambda pid: None
+    ) -> tuple[int, attempts.Attempt, attempts.Attempt]:
+        """The runner of a short run that took another, the short one, and the other. Where the machine is busy it takes
+        some tries: no runner waits for long."""
+
+        def again() -> tuple[int, attempts.Attempt, attempts.Attempt] | None:
+            short, other = new_attempt(["true"]), new_attempt(argv)
+            pid = self.start(short)
+            self.ended(short)
+            with contextlib.suppress(ProcessLookupError):
+                meanwhile(pid)
+            return (pid, short, other) if self.start(other) == pid else None
+
+        pid, short, other = attempts.until(again)
+        return pid, short, other
+
+    def notice(self, kind: str, attempt: attempts.Attempt | None = None) -> dict[str, Any]:
+        """The next notice of that kind, of that attempt if one is given; others are kept for later."""
+
+        def is_meant(notice: dict[str, Any]) -> bool:
+            return kind in notice and (attempt is None or notice[kind] == str(attempt.directory))
 
         def find() -> dict[str, Any] | None:
-            found = next((notice for notice in self.notices if kind in notice), None)
+            found = next(filter(is_meant, self.notices), None)
             if found is None:
                 self.notices += self.link.wait(0.1)
             return found

@@ -74,7 +74,9 @@ kill -0 $runner
 rm "$1/small/a1/work/filler"
 wait $runner
 """
-    record = play(tmp_path, "rm ../spec.json ../started/runner.json; yes > filler; mkdir ../full; exit 3", act)
+    first_beat = "while [ ! -e ../status.json ]; do sleep 0.05; done"
+    job = f"{first_beat}; rm ../spec.json ../started/runner.json ../status.json; yes > filler; mkdir ../full; exit 3"
+    record = play(tmp_path, job, act, beat=600)
     assert (record["ending"], record["exit_code"]) == ("exit", 3)
     assert record["disk_full"] is True
 

@@ -76,7 +76,7 @@ def test_the_process_starts_with_a_clean_slate(new_attempt: NewAttempt) -> None:
     attempt.command = ["nohup", *attempt.command]
     stray = os.open("/etc/passwd", os.O_RDONLY)
     try:
-        assert attempt.begin(pass_fds=[stray]).wait(30) == 0
+        assert attempt.begin(pass_fds=[stray]).wait(90) == 0
     finally:
         os.close(stray)
     blocked, ignored, *descriptors, null = attempt.text().splitlines()
@@ -166,5 +166,5 @@ def test_a_program_in_the_path_of_the_run_is_found(new_attempt: NewAttempt, tmp_
 def test_a_wrong_call_shows_the_usage(new_attempt: NewAttempt, runner_directory: str) -> None:
     attempt = new_attempt(["true"])
     attempt.command = [sys.executable, runner_directory, "walk", str(attempt.directory)]
-    assert attempt.begin().wait(30) == 2
+    assert attempt.begin().wait(90) == 2
     assert not (attempt.directory / "started").exists()

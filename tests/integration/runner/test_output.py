@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,8 @@ def test_streams_are_kept_apart_and_merged(new_attempt: NewAttempt, python: str)
     assert attempt.text("stdout") == "out 1\nout 2\nout 3\ntail"
     assert attempt.text("stderr") == "err 1\nerr 2\nerr 3\n"
     assert sorted(attempt.text("log").split("\n")) == ["err 1", "err 2", "err 3", "out 1", "out 2", "out 3", "tail"]
-    sizes = {name: len(attempt.text(name)) for name in ("log", "stdout", "stderr", "usage.jsonl")}
-    assert record["sizes"] == sizes
+    present = [name for name in ("log", "stdout", "stderr", "usage.jsonl") if (attempt.directory / name).exists()]
+    assert record["sizes"] == {name: len(attempt.text(name)) for name in present}
 
 
 def test_merged_lines_stay_whole(new_attempt: NewAttempt) -> None:
@@ -66,7 +67,7 @@ if stream is sys.stdout:
 def test_an_unfinished_line_is_shown_while_it_waits(new_attempt: NewAttempt) -> None:
     attempt = new_attempt(shell_job("printf 'password: '; exec sleep 600"), split_output=True)
     runner = attempt.begin()
-    until(lambda: (attempt.directory / "log").exists() and attempt.text() == "password: ")
+    attempt.wait_for_text("password: ")
     attempt.control(stop={"reason": "user", "grace": 0})
     runner.send_signal(signal.SIGUSR2)
     assert attempt.record()["ending"] == "stopped"
@@ -79,35 +80,42 @@ def test_what_the_job_leaves_beside_the_log_is_counted(new_attempt: NewAttempt) 
 
 BUSY = """
 import os, threading, time
-def spin(until):
-    while time.monotonic() < until:
-        pass
-threading.Thread(target=time.sleep, args=(1.5,)).start()
+def last():
+    while not os.path.exists("enough"):
+        time.sleep(0.05)
+threading.Thread(target=last).start()
 if os.fork() == 0:
     held = b"x" * (30 << 20)
-    time.sleep(1.5)
+    last()
     os._exit(0)
-spin(time.monotonic() + 1.2)
+while not os.path.exists("enough"):
+    pass
 os.wait()
 """
+
+
+def shows_it_all(samples: list[dict[str, Any]]) -> bool:
+    return (
+        len(samples) >= 4
+        and max(sample["threads"] for sample in samples) >= 3
+        and max(sample["rss"] for sample in samples) > 30 << 20
+        and max(sample["cpu"] for sample in samples) > 0.05  # what a busy machine gives it
+    )
 
 
 def test_usage_is_sampled(new_attempt: NewAttempt, python: str) -> None:
     before = time.time()
     attempt = new_attempt(python_job(BUSY), python=python, sample=0.2)
-    record = attempt.run()
-    samples = attempt.samples()
-    assert len(samples) >= 4
+    attempt.begin()
+    until(lambda: shows_it_all(attempt.samples()))
+    (attempt.work / "enough").touch()
+    record, samples = attempt.record(), attempt.samples()
     for sample in samples:
         assert list(sample) == ["t", "cpu", "threads", "processes", "rss", "gpus"]
         assert before <= sample["t"] <= time.time()
         assert sample["gpus"] == []
     assert max(sample["processes"] for sample in samples) == 2
-    assert max(sample["threads"] for sample in samples) >= 3
-    assert max(sample["rss"] for sample in samples) > 30 << 20
-    assert max(sample["cpu"] for sample in samples) > 0.05  # what a busy machine gives it
-
-    assert record["cpu_time"] > 0.1
+    assert record["cpu_time"] > 0.05
     assert record["peak_memory"] > 30 << 20
 
 
@@ -137,7 +145,7 @@ def test_it_is_written_live(new_attempt: NewAttempt, tmp_path: Path) -> None:
     attempt = new_attempt(shell_job("echo first; sleep 60"), stdout=f"{tmp_path}/out", open_mode="truncate")
     attempt.begin()
     until(lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text() == "first\n")
-    until(lambda: attempt.text() == "first\n")
+    attempt.wait_for_text("first\n")
     attempt.control(stop={"reason": "user", "grace": 1})
     attempt.record()
 
@@ -179,7 +187,9 @@ def test_runs_that_share_a_file_append_whole_lines(new_attempt: NewAttempt, tmp_
 
 
 def test_a_file_that_is_begun_anew_is_followed(new_attempt: NewAttempt, tmp_path: Path) -> None:
-    code = "echo a long first line; sleep 0.4; echo short > /dev/stdout; sleep 0.4; echo end"
+    until_copied = "until grep -q {} ../log; do sleep 0.05; done"
+    code = f"echo a long first line; {until_copied.format('long')}; echo short > /dev/stdout; "
+    code += f"{until_copied.format('short')}; echo end"
     attempt = new_attempt(shell_job(code), stdout=f"{tmp_path}/out", open_mode="truncate")
     attempt.run()
     assert (tmp_path / "out").read_text() == "short\nend\n"

@@ -12,18 +12,22 @@ from tests.integration.runner.test_endings import HONOURS, IGNORES
 
 MESSAGE = "its permit ran out: no word from its agent for 60 s"
 PERMIT = {"seconds": 60}
+SOON_S = 6  # long enough for a run to begin on a busy machine
 QUIET = {"beat": 600, "sample": 600}  # nothing else wakes the runner
 
 
-def allow(attempt: Attempt, seconds: float) -> None:
-    Attendant().renew(os.fsencode(attempt.directory), kernel.uptime() + seconds)
+def allow(attempt: Attempt, seconds: float) -> float:
+    """Until when."""
+    ends = kernel.uptime() + seconds
+    Attendant().renew(os.fsencode(attempt.directory), ends)
+    return ends
 
 
 def test_it_runs_out_and_the_whole_tree_is_gone(new_attempt: NewAttempt, python: str) -> None:
     attempt = new_attempt(
-        python_job(DAEMON + IGNORES), python=python, permit=PERMIT, stop={"signal": "TERM", "grace": 0.5}, **QUIET
+        python_job(DAEMON + IGNORES), python=python, permit=PERMIT, stop={"signal": "TERM", "grace": 2}, **QUIET
     )
-    allow(attempt, 4)
+    allow(attempt, SOON_S)
     attempt.begin()
     pids = attempt.pids("daemon", "ready")
     record = attempt.record()
@@ -35,12 +39,11 @@ def test_it_runs_out_and_the_whole_tree_is_gone(new_attempt: NewAttempt, python:
 def test_a_renewed_one_lives(new_attempt: NewAttempt) -> None:
     """It is read at its end at the latest. A stop is heard as ever."""
     attempt = new_attempt(python_job(HONOURS), permit=PERMIT, **QUIET)
-    allow(attempt, 3)
+    ends = allow(attempt, SOON_S)
     attempt.begin()
     attempt.wait_for("ready")
-    ends = kernel.uptime() + 4
     allow(attempt, 600)
-    until(lambda: kernel.uptime() > ends)
+    until(lambda: kernel.uptime() > ends + 1)
     assert (attempt.status() or {})["state"] == "running"
     Attendant().stop(os.fsencode(attempt.directory), "user", 60, 0)
     record = attempt.record()
@@ -50,12 +53,11 @@ def test_a_renewed_one_lives(new_attempt: NewAttempt) -> None:
 def test_a_runner_that_was_stopped_ends_its_run_when_it_wakes(new_attempt: NewAttempt) -> None:
     """At once: the time that the run had to end by itself is over. A renewal that came too late changes nothing."""
     attempt = new_attempt(python_job(IGNORES), permit=PERMIT, stop={"signal": "TERM", "grace": 1}, **QUIET)
-    allow(attempt, 4)
+    ends = allow(attempt, SOON_S)
     runner = attempt.begin()
     (pid,) = attempt.pids("ready")
     runner.send_signal(signal.SIGSTOP)
-    over = kernel.uptime() + 6
-    until(lambda: kernel.uptime() > over)
+    until(lambda: kernel.uptime() > ends + 2)
     allow(attempt, 600)
     assert lives(pid)
     runner.send_signal(signal.SIGCONT)

@@ -18,7 +18,15 @@ from tests.integration.runner.conftest import NewZygote
 
 def sweep_by_program(attempt: Attempt) -> dict[str, Any]:
     command = [*attempt.command[:-2], "sweep", str(attempt.directory)]
-    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=30).stdout))
+    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=90).stdout))
+
+
+def kill(attempt: Attempt, runner: subprocess.Popen[bytes]) -> None:
+    """With the first process, which the kernel ends a moment later."""
+    first = until(attempt.status)["child"]
+    runner.kill()
+    runner.wait()
+    until(lambda: not lives(first))
 
 
 def test_tagged_processes_are_found_wherever_they_hide(new_attempt: NewAttempt, python: str) -> None:
@@ -27,8 +35,7 @@ def test_tagged_processes_are_found_wherever_they_hide(new_attempt: NewAttempt, 
     bystander.begin()
     runner = attempt.begin()
     (daemon,) = attempt.pids("daemon")
-    runner.kill()
-    runner.wait()
+    kill(attempt, runner)
     assert lives(daemon)
     assert sweep_by_program(attempt) == {"killed": 1, "left": 0}
     until(lambda: not lives(daemon))
@@ -52,9 +59,7 @@ def test_the_session_is_a_trace_too(new_attempt: NewAttempt) -> None:
     attempt = new_attempt(shell_job("(env -i sh -c 'echo $$ > bare; exec sleep 600' &); exec sleep 600"))
     runner = attempt.begin()
     (bare,) = attempt.pids("bare")
-    until(attempt.status)
-    runner.kill()
-    runner.wait()
+    kill(attempt, runner)
     assert lives(bare)
     assert sweep.sweep(str(attempt.directory)) == {"killed": 1, "left": 0}
     until(lambda: not lives(bare))
@@ -65,9 +70,7 @@ def test_a_session_number_that_is_in_use_again_is_left_alone(new_attempt: NewAtt
     attempt = new_attempt(shell_job("(env -i sh -c 'echo $$ > bare; exec sleep 600' &); exec sleep 600"))
     runner = attempt.begin()
     (bare,) = attempt.pids("bare")
-    until(attempt.status)
-    runner.kill()
-    runner.wait()
+    kill(attempt, runner)
     for name in ("status.json", "started"):
         os.utime(attempt.directory / name, (time.time() - 3600, time.time() - 3600))
     assert sweep.sweep(str(attempt.directory)) == {"killed": 0, "left": 0}
@@ -101,16 +104,12 @@ def test_a_living_runner_is_ended_as_well(new_attempt: NewAttempt) -> None:
     runner = attempt.begin()
     pids = attempt.pids("ready")
     assert sweep_by_program(attempt)["left"] == 0
-    assert runner.wait(30) < 0
+    assert runner.wait(90) < 0
     until(lambda: not any(map(lives, pids)))
 
 
 def test_a_runner_that_went_on_to_another_run_is_spared(new_zygote: NewZygote, new_attempt: NewAttempt) -> None:
-    parent = new_zygote()
-    first, second = new_attempt(["true"]), new_attempt(shell_job("echo $$ > ready; exec sleep 600"))
-    number = parent.start(first)
-    parent.notice("ended")
-    assert parent.start(second) == number
+    number, first, second = new_zygote().start_behind(new_attempt, shell_job("echo $$ > ready; exec sleep 600"))
     (pid,) = second.pids("ready")
     assert sweep.sweep(str(first.directory)) == {"killed": 0, "left": 0}
     assert lives(number) and lives(pid)

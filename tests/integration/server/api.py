@@ -63,7 +63,7 @@ class Api:
         """The answer while it is still arriving."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         own = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        connection = http.client.HTTPConnection(self._place, timeout=30)
+        connection = http.client.HTTPConnection(self._place, timeout=90)
         try:
             connection.request(method, f"{prefix}{path}", data, {**own, **(headers or {})})
             with connection.getresponse() as response:
@@ -149,9 +149,9 @@ class Served:
             target=serve, args=(self.yard, background), kwargs={"stop": self.stop, "on_listening": urls.put}
         )
         self._thread.start()
-        self.api = Api(urls.get(timeout=30), self.yard.settings.token_file.read_text().strip())
+        self.api = Api(urls.get(timeout=90), self.yard.settings.token_file.read_text().strip())
 
-    def end(self, timeout: float = 20) -> None:
+    def end(self, timeout: float = 90) -> None:
         self.stop.set()
         self._thread.join(timeout)
         assert not self._thread.is_alive(), "the server does not stop"

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from runyard.model.roles import Role
+from runyard.server.routes.agents import LONGEST_WAIT
 from tests.integration.server.api import CAPACITY, NOTHING, Agent, Api
 
 
@@ -56,17 +57,17 @@ def test_sync_waits_for_work(api: Api, agent: Agent) -> None:
     later = threading.Timer(0.3, lambda: runs.append(api.submit(site=agent.site)))
     later.start()
     began = time.monotonic()
-    answer = agent.sync(wait=20)
+    answer = agent.sync(wait=LONGEST_WAIT)
     later.join()
     assert [claim.key.run for claim in answer.claims] == runs
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < LONGEST_WAIT, "it was woken"
 
 
 def test_sync_waits_for_stops(api: Api, agent: Agent) -> None:
     claim = agent.start()
     later = threading.Timer(0.3, api.post, [f"/runs/{claim.key.run}/cancel"])
     later.start()
-    answer = agent.sync(free=NOTHING, wait=20)
+    answer = agent.sync(free=NOTHING, wait=LONGEST_WAIT)
     later.join()
     assert [(stop.key, stop.reason) for stop in answer.stops] == [(claim.key, "user")]
 
@@ -76,17 +77,15 @@ def test_news_waits_for_a_hint(api: Api, agent: Agent) -> None:
     assert quiet["news"] is False
     later = threading.Timer(0.3, api.submit, kwargs={"site": agent.site})
     later.start()
-    assert api.get(f"/agents/news?site={agent.site}&wait=20").json["news"] is True
+    assert api.get(f"/agents/news?site={agent.site}&wait={LONGEST_WAIT}").json["news"] is True
     later.join()
 
 
 def test_news_between_two_questions_is_not_lost(api: Api, agent: Agent) -> None:
     seen = api.get(f"/agents/news?site={agent.site}&wait=0").json["number"]
     api.submit(site=agent.site)
-    began = time.monotonic()
-    told = api.get(f"/agents/news?site={agent.site}&wait=20&seen={seen}").json
+    told = api.get(f"/agents/news?site={agent.site}&wait={LONGEST_WAIT}&seen={seen}").json
     assert told["news"] is True and told["number"] > seen
-    assert time.monotonic() - began < 15
     quiet = api.get(f"/agents/news?site={agent.site}&wait=0.05&seen={told['number']}").json
     assert quiet == {"news": False, "number": told["number"]}
 

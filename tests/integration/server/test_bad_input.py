@@ -66,7 +66,7 @@ def test_specs_that_cannot_be(api: Api, spec: dict[str, object], message: str, f
 
 def test_a_body_that_says_it_is_too_large_is_refused_unread(api: Api) -> None:
     place = urlsplit(api.url)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+    with socket.create_connection((place.hostname, place.port), timeout=90) as connection:
         head = f"POST {PREFIX}/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n"
         connection.sendall(f"{head}Content-Length: {1 << 50}\r\n\r\n".encode())
         answer = connection.recv(4096)
@@ -78,7 +78,7 @@ def test_a_body_in_chunks_is_counted(api: Api) -> None:
         for _ in range(64):
             yield b" " * (64 << 10)
 
-    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=90)
     headers = {"Authorization": f"Bearer {api.token}", "Transfer-Encoding": "chunked"}
     connection.request("POST", f"{PREFIX}/runs", chunks(), headers, encode_chunked=True)
     response = connection.getresponse()

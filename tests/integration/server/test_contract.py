@@ -76,7 +76,7 @@ def test_answers_are_as_documented(case: Any, filled: Served) -> None:
     case.call_and_validate(
         base_url=filled.api.url,
         headers={"Authorization": f"Bearer {filled.api.token}"},
-        timeout=20,
+        timeout=90,
         excluded_checks=[positive_data_acceptance],
     )
 

@@ -126,7 +126,7 @@ def test_a_client_that_goes_away_ends_the_stream(served: Served, api: Api, agent
     with api.open("GET", f"/runs/{claim.key.run}/log?follow=1") as stream:
         assert stream.readline() == b"line\n"
         assert topic in served.yard.hints._listeners
-    assert _within(10, lambda: topic not in served.yard.hints._listeners)
+    assert _within(90, lambda: topic not in served.yard.hints._listeners)
 
 
 def test_a_gigabyte_without_a_newline_passes_in_bounded_memory(served: Served, api: Api, agent: Agent) -> None:
@@ -162,7 +162,7 @@ def test_many_followers_of_one_log(api: Api, agent: Agent) -> None:
         agent.write(claim, text[start : start + 500], offset=start)
     agent.end(claim, sizes={"log": len(text)})
     for follower in followers:
-        follower.join(30)
+        follower.join(90)
     assert seen == [text] * 20
 
 

@@ -110,12 +110,12 @@ def test_an_upload_that_breaks_off_leaves_no_trace(served: Served, api: Api) -> 
     from urllib.parse import urlsplit
 
     place = urlsplit(api.url)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+    with socket.create_connection((place.hostname, place.port), timeout=90) as connection:
         head = (
             f"PUT /api/v1/blobs/{digest_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n"
         )
         connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode() + b"x" * 1000)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 90
         while not files(incoming) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert files(incoming)

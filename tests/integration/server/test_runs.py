@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 
 import pytest
 
 from runyard.model.roles import Role
 from tests.integration.server.api import Agent, Api, Served
+from tests.labs.waiting import until
+
+
+def newest(api: Api) -> list[int]:
+    return [run["id"] for run in api.get("/runs?limit=1").json["runs"]]
 
 
 def test_submit_answers_with_the_id_and_where_the_run_is(api: Api) -> None:
@@ -30,12 +34,12 @@ def test_many_runs_in_one_call(api: Api) -> None:
 
 
 def test_one_bad_run_among_many_stores_none(api: Api) -> None:
-    before = api.get("/runs?limit=1").json["runs"]
+    before = newest(api)
     good, bad = {"command": ["true"]}, {"command": ["true"], "resources": {"cpus": -1}}
     reply = api.post("/runs", {"runs": [good, good, good, bad]})
     assert reply.status == 400
     assert reply.error["message"].startswith("runs[3]: resources.cpus")
-    assert api.get("/runs?limit=1").json["runs"] == before
+    assert newest(api) == before
 
 
 def test_an_input_that_the_yard_does_not_have_is_refused(api: Api) -> None:
@@ -160,10 +164,10 @@ def test_a_member_changes_only_their_own(api: Api, roles: dict[Role, Api]) -> No
 
 
 def test_plan_stores_nothing(api: Api) -> None:
-    before = api.get("/runs?limit=1").json
+    before = newest(api)
     reply = api.post("/plan", {"command": ["echo", "{n}"], "params": {"n": 3}})
     assert (reply.status, reply.json["argv"]) == (200, ["echo", "3"])
-    assert api.get("/runs?limit=1").json == before
+    assert newest(api) == before
 
 
 def test_wait_answers_when_the_time_is_over(api: Api) -> None:
@@ -175,15 +179,14 @@ def test_wait_answers_when_the_run_ends(api: Api, agent: Agent) -> None:
     claim = agent.start()
     ended = threading.Timer(0.3, agent.end, [claim, 3])
     ended.start()
-    began = time.monotonic()
-    shown = api.get(f"/runs/{claim.key.run}/wait?timeout=20").json
+    shown = api.get(f"/runs/{claim.key.run}/wait?timeout=600").json  # longer than anybody waits for the answer
     ended.join()
     assert (shown["state"], shown["reason"], shown["exit_code"]) == ("failed", "error", 3)
-    assert time.monotonic() - began < 15
 
 
 def test_waiting_leaves_nothing_behind(served: Served, api: Api) -> None:
     run = api.submit()
     with api.open("GET", f"/runs/{run}/wait?timeout=0") as response:
         response.read()
-    assert not [topic for topic in served.yard.hints._listeners if topic.startswith("run:")]
+    listeners = served.yard.hints._listeners
+    until(lambda: not [topic for topic in list(listeners) if topic.startswith("run:")], "nobody listens")

@@ -53,6 +53,10 @@ def client(line: Line, served: Served) -> Iterator[Client]:
         yield made
 
 
+def newest(api: Api) -> list[int]:
+    return [run["id"] for run in api.get("/runs?limit=1").json["runs"]]
+
+
 def code_of(api: Api, run: int) -> dict[str, Any]:
     return dict(api.get(f"/runs/{run}").json["spec"]["code"])
 
@@ -216,10 +220,10 @@ def test_a_line_that_always_damages_submits_nothing(
     marker = os.urandom(16)
     (project / "data.bin").write_bytes(marker + os.urandom(size))
     line.fault = damage(marker, 1000)
-    before = api.get("/runs?limit=1").json["runs"]
+    before = newest(api)
     with pytest.raises(errors.RunyardError, match="arrived damaged"):
         client.submit("true", code=".")
-    assert api.get("/runs?limit=1").json["runs"] == before
+    assert newest(api) == before
 
 
 @pytest.mark.parametrize("size", [1000, LARGE])
@@ -234,10 +238,10 @@ def test_a_file_that_changed_before_it_was_sent(
         real(*given)
 
     monkeypatch.setattr(upload, "send", late)
-    before = api.get("/runs?limit=1").json["runs"]
+    before = newest(api)
     with pytest.raises(errors.InvalidInput, match=r"data\.bin changed while it was read"):
         client.submit("true", code=".")
-    assert api.get("/runs?limit=1").json["runs"] == before
+    assert newest(api) == before
 
 
 def test_nothing_is_sent_for_a_plan(client: Client, line: Line, project: Path) -> None:

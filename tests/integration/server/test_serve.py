@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import runyard
@@ -22,16 +23,18 @@ from runyard.server import serve as serving
 from runyard.settings import Settings
 from runyard.yard import Yard
 from tests.integration.server.api import Agent, Api, Served
+from tests.labs.waiting import until
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from runyard.server.serve import serve
+from runyard.server import serve as serving
 from runyard.settings import Settings
 from runyard.yard import Yard
 
+serving.GRACE = 600  # longer than anybody waits for its end: no open request may need it
 yard = Yard.open(Settings(home=Path(sys.argv[1]), port=0))
-serve(yard, on_listening=lambda url: print(url, flush=True))
+serving.serve(yard, on_listening=lambda url: print(url, flush=True))
 yard.close()
 print("closed", flush=True)
 """
@@ -106,7 +109,7 @@ def test_the_same_port_again_right_after(serve_yard: Callable[..., Served]) -> N
 
     thread = threading.Thread(target=serving.serve, args=(second,), kwargs={"stop": stop, "on_listening": listening})
     thread.start()
-    thread.join(20)
+    thread.join(90)
     second.close()
     assert urls == [first.api.url]
 
@@ -116,7 +119,7 @@ def test_a_signal_stops_it_cleanly(process: subprocess.Popen[str], tmp_path: Pat
     assert process.stdout is not None
     assert process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=90)
     assert (out, err, process.returncode) == ("closed\n", "", 0)
     assert not (tmp_path / "home" / "yard.json").exists()
 
@@ -127,10 +130,7 @@ def test_open_streams_do_not_hold_up_a_stop(process: subprocess.Popen[str], tmp_
     agent = Agent(api, "local")
     claim = agent.start()
     agent.write(claim, b"line\n")
-    with (
-        api.open("GET", f"/runs/{claim.key.run}/log?follow=1") as stream,
-        api.open("GET", "/me") as idle,
-    ):
+    with api.open("GET", f"/runs/{claim.key.run}/log?follow=1") as stream, contextlib.ExitStack() as stack:
         assert stream.readline() == b"line\n"
         waiters = [
             threading.Thread(target=_ignore_errors, args=(api, path))
@@ -138,15 +138,20 @@ def test_open_streams_do_not_hold_up_a_stop(process: subprocess.Popen[str], tmp_
         ]
         for waiter in waiters:
             waiter.start()
-        time.sleep(0.3)
+        until(lambda: connections(process.pid) == 3, "the server has all three")
+        idle = stack.enter_context(api.open("GET", "/me"))
         process.terminate()
         with pytest.raises(http.client.IncompleteRead):  # cut short, and told so: the run has not ended
             stream.read()
         idle.read()
-        out, err = process.communicate(timeout=4)  # the time that uvicorn gives to stubborn requests is 5
+        out, err = process.communicate(timeout=90)
         for waiter in waiters:
-            waiter.join(10)
+            waiter.join(90)
     assert (out, err, process.returncode) == ("closed\n", "", 0)
+
+
+def connections(pid: int) -> int:
+    return len([one for one in psutil.Process(pid).net_connections("tcp") if one.status == psutil.CONN_ESTABLISHED])
 
 
 def _ignore_errors(api: Api, path: str) -> None:
@@ -182,7 +187,7 @@ def test_a_background_part_that_fails_is_started_again(
         stop.wait()
 
     serve_yard(part)
-    assert enough.wait(10)
+    assert enough.wait(90)
     assert len(tries) == 3
     assert len([record for record in caplog.records if "part failed; it starts again" in record.getMessage()]) == 2
 
@@ -214,7 +219,7 @@ def test_the_clock_ticks(serve_yard: Callable[..., Served], monkeypatch: pytest.
     served = serve_yard(lease=1)
     agent = Agent(served.api, "local")
     run = agent.start().key.run
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while "unreachable" not in str(served.api.get(f"/runs/{run}").json["detail"]):
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ GRID = {"command": COMMAND, "space": {"lr": [0.1, 0.01]}}
         ({"method": "random"}, "random needs to know how many", "trials"),
         ({"stop": "asha"}, "compares a metric, and none is named", "minimize"),
         ({"stop": "ashe", "minimize": "x"}, "stop: 'ashe' is not known", "did you mean 'asha'?"),
+        ({"stop": {"rule": "asha", "last": 0}, "minimize": "x"}, "stop.last: 0 is not a step", "through"),
+        ({"stop": {"rule": "asha", "first": 9, "last": 5}, "minimize": "x"}, "stop.last: 5 is before the first", ""),
         ({"minimize": "a", "maximize": "b"}, "there is minimize already", ""),
         ({"minimize": ""}, "metric", ""),
         ({"reps": 0}, "reps: 0 is not between", ""),
@@ -57,9 +60,12 @@ def test_what_is_no_sweep(api: Api, change: dict[str, Any], message: str, fix: s
 
 
 def test_nothing_of_what_was_refused_is_stored(api: Api) -> None:
-    before = api.get("/sweeps").json["sweeps"], api.get("/runs").json["runs"]
+    def ids() -> list[list[int]]:
+        return [[one["id"] for one in api.get(f"/{kind}").json[kind]] for kind in ("sweeps", "runs")]
+
+    before = ids()
     assert api.post("/sweeps", {**GRID, "after": [987_654]}).status == 400
-    assert (api.get("/sweeps").json["sweeps"], api.get("/runs").json["runs"]) == before
+    assert ids() == before
 
 
 def test_a_sweep_by_its_number(api: Api, served: Served) -> None:
@@ -83,6 +89,26 @@ def test_a_sweep_by_its_number(api: Api, served: Served) -> None:
     assert api.post(f"/sweeps/{number}/retry", {"states": ["running"]}).status == 400
     assert api.post(f"/sweeps/{number}/retry", {"states": []}).status == 400
     assert api.post(f"/sweeps/{number}/retry", {"states": None}).json == {"id": number, "retried": 0}
+
+
+def test_a_sweep_by_its_name(api: Api) -> None:
+    name = "called, so/thus"
+    query = urllib.parse.urlencode({"name": name, "sweep": name})
+    named, runs = (f"/{place}?{part}" for place, part in zip(("sweeps/named", "runs"), query.split("&"), strict=True))
+    assert (api.get(named).status, api.get(runs).status) == (404, 404)
+    number = api.post("/sweeps", {**GRID, "name": name, "fresh": True}).json["id"]
+    assert api.get(named).json == api.get(f"/sweeps/{number}").json
+    of_number = api.get(f"/runs?sweep={number}").json["runs"]
+    assert len(of_number) == 2
+    assert of_number == api.get(f"/runs?sweep=S{number}").json["runs"] == api.get(runs).json["runs"]
+    assert api.get(f"{runs}x").error == {
+        "code": "not_found", "message": f"there is no sweep '{name}x'", "fix": f"did you mean '{name}'?",
+    }  # fmt: skip
+    other = api.post("/sweeps", {**GRID, "name": name, "fresh": True}).json["id"]
+    for place in (named, runs):
+        assert api.get(place).error["message"] == f"2 sweeps are called '{name}'"
+        assert f"S{other}, S{number}" in api.get(place).error["fix"]
+    assert api.get("/sweeps/named").status == 400
 
 
 def test_a_plan_stores_nothing(api: Api) -> None:

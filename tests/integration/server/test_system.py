@@ -56,7 +56,7 @@ def test_the_root_leads_to_the_docs(api: Api) -> None:
     import http.client
     from urllib.parse import urlsplit
 
-    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=90)
     connection.request("GET", "/")
     response = connection.getresponse()
     assert (response.status, response.headers["Location"]) == (307, "/api/v1/docs")

@@ -31,7 +31,7 @@ class Old:
         own = {"X-Token": str(self.served.api.token)} if token else {}
         sent = {**own, **{name.replace("_", "-"): value for name, value in headers.items()}}
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self.place, timeout=30)
+        connection = http.client.HTTPConnection(self.place, timeout=90)
         try:
             connection.request(method, path, data, sent)
             with connection.getresponse() as response:

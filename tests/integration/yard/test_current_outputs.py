@@ -60,7 +60,7 @@ def _agent(yard: Yard) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(90)
 
 
 def test_outputs_come_as_they_are_now(yard: Yard, site: str, tmp_path: Path) -> None:

@@ -55,6 +55,20 @@ def test_who_has_come_to_an_end_that_is_known_is_not_stopped(field: Field) -> No
     assert field.yard.sweeps.replay(1)["different"] == []
 
 
+@pytest.mark.parametrize(("said", "stops"), [({}, 1), ({"last": 6}, 1), ({"last": 5}, 0)])
+def test_the_first_ones_are_left_to_end_where_it_is_said_when_that_is(
+    field: Field, said: dict[str, int], stops: int
+) -> None:
+    """Nobody has ended yet, so nothing else tells that these are on their way out."""
+    field.sweep(space={"lr": [1, 2, 3]}, minimize="loss", stop={"rule": "asha", **said})
+    claims = field.claims()
+    for claim, value in zip(claims, (1.0, 2.0, 9.0), strict=True):
+        field.say(claim, *lines(value, value, value, value, value))
+        field.look()
+    assert stopped(field) == [claim.key.run for claim in claims[3 - stops :]]
+    assert field.yard.sweeps.replay(1)["different"] == []
+
+
 def test_an_end_is_known_before_what_others_report_is_judged(field: Field) -> None:
     field.sweep(space={"lr": [1, 2, 3, 4]}, **ASHA)
     *before, late = field.claims()

@@ -140,9 +140,9 @@ def test_a_server_whose_blobs_are_away_joins_again_when_they_are_back(
     def crosses(source: Server, target: Server) -> bool:
         event = heard(target, "sites:1")
         source.yard.hints.ring("sites:1")
-        return event.wait(1)
+        return event.wait(5)
 
-    until(lambda: crosses(one, two) and crosses(two, one), "both hear each other again", timeout_s=60)
+    until(lambda: crosses(one, two) and crosses(two, one), "both hear each other again", timeout_s=120)
     assert not one.is_stopped and not two.is_stopped
 
 

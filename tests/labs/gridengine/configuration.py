@@ -20,6 +20,7 @@ _LABELS = {"fast": "BOOL == YES NO 0 0", "rack": "STRING == YES NO NONE 0"}  # w
 class Options:
     hosts: int = 2
     slots: int = 4  # of each host
+    notify_s: int = 5  # from the warning of a job that is deleted to its end; Debian's own is a minute
     memory: str = "8G"  # of each host, as the consumable `memory`
     gpus: int = 0  # of each host, as the consumable `gpu`
     shell_start_mode: str = "unix_behavior"  # Debian's own is posix_compliant, which ignores `#!`
@@ -146,7 +147,7 @@ def queue(options: Options, temporary: Path) -> str:
         "tmpdir": temporary,
         "shell": "/bin/bash",
         "shell_start_mode": options.shell_start_mode,
-        "notify": "00:00:05",
+        "notify": _clock(options.notify_s),
         "initial_state": "default",
         **dict.fromkeys(nothing, "NONE"),
         **{f"{strength}_{limit}": "INFINITY" for strength in "sh" for limit in limits},

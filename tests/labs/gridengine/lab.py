@@ -72,14 +72,16 @@ class GridEngineLab(Cluster):
         return [dict(_pair(line) for line in block.strip().splitlines()) for block in blocks]
 
     def wait_state(self, number: str, *states: str, timeout_s: float = 150) -> str:
-        what = f"job {number} {' or '.join(states)}"
+        def found() -> str:
+            state = self.state(number)
+            return state if state in states else ""
+
         try:
-            waiting.until(lambda: self.state(number) in states, what, timeout_s=timeout_s, every_s=0.1)
+            return waiting.until(found, f"job {number} {' or '.join(states)}", timeout_s=timeout_s, every_s=0.1)
         except LabError as error:
             raise LabError(f"{error}; it is {self.state(number)!r}: {self.admin('qstat', '-f', '-u', '*')}") from None
-        return self.state(number)
 
-    def wait_records(self, number: str, count: int = 1, timeout_s: float = 60) -> list[dict[str, str]]:
+    def wait_records(self, number: str, count: int = 1, timeout_s: float = 120) -> list[dict[str, str]]:
         """They come up to a second after the job has left the queue."""
         what = f"{count} accounting records of job {number}"
         waiting.until(lambda: len(self.records(number)) >= count, what, timeout_s=timeout_s, every_s=0.1)
@@ -122,7 +124,7 @@ class GridEngineLab(Cluster):
     def wait_nodes(self, *nodes: str) -> None:
         """Until they take jobs, all of them when none is named."""
         wanted = set(nodes or self.nodes)
-        waiting.until(lambda: wanted <= self._ready(), f"{', '.join(sorted(wanted))} ready")
+        waiting.until(lambda: wanted <= self._ready(), f"{', '.join(sorted(wanted))} ready", timeout_s=180)
 
     def tidy(self) -> None:
         if "qmaster" not in self._head.pids():
@@ -134,7 +136,7 @@ class GridEngineLab(Cluster):
         for node in self.nodes:
             self.network.plug(node)
         self.wait_nodes()
-        waiting.until(lambda: not self.admin("qstat", "-u", "*"), "the queue empty", timeout_s=60)
+        waiting.until(self._is_idle, "the queue empty", timeout_s=180)
 
     # Preparation
 
@@ -222,9 +224,16 @@ class GridEngineLab(Cluster):
     def _answers(self) -> bool:
         return self.user.run(["qconf", "-sss"], env=self.env).returncode == 0
 
+    def _is_idle(self) -> bool:
+        with contextlib.suppress(LabError):  # a qmaster that is busy does not answer in time
+            return not self.admin("qstat", "-u", "*")
+        return False
+
     def _ready(self) -> set[str]:
-        """Hosts whose load is known."""
-        rows = [line.split() for line in self.admin("qhost").splitlines()]
+        """Hosts whose load is known; none while the qmaster does not answer."""
+        rows: list[list[str]] = []
+        with contextlib.suppress(LabError):
+            rows = [line.split() for line in self.admin("qhost").splitlines()]
         return {row[0] for row in rows if len(row) > 3 and row[0] in self.nodes and row[3] != "-"}
 
     def _start_anew(self) -> None:

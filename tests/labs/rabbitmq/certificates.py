@@ -25,4 +25,4 @@ def make(directory: Path) -> None:
 
 
 def _openssl(directory: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True, timeout=60)
+    subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True, timeout=180)

@@ -109,15 +109,20 @@ class RabbitLab(Lab):
         name = f"v{next(self._numbers)}"
         with contextlib.suppress(LabError):  # on a loaded machine a cluster may say that it takes too long
             self.admin("PUT", "vhosts", name)
-        waiting.until(lambda: self._runs_everywhere(name), f"vhost {name} on every node", timeout_s=60, every_s=0.2)
+        waiting.until(
+            lambda: self._runs_everywhere(name), f"vhost {name} on every node", timeout_s=_START_S, every_s=0.2
+        )
         self._permit(self.user, name)
         return name
 
     def _runs_everywhere(self, vhost: str) -> bool:
-        states = self.admin("GET", "vhosts", vhost)["cluster_state"]
-        for node in (node for node, state in states.items() if state != "running"):
-            self.admin("POST", "vhosts", vhost, "start", node)
-        return all(state == "running" for state in states.values())
+        """A cluster that is busy with it may refuse to answer."""
+        with contextlib.suppress(LabError):
+            states = self.admin("GET", "vhosts", vhost)["cluster_state"]
+            for node in (node for node, state in states.items() if state != "running"):
+                self.admin("POST", "vhosts", vhost, "start", node)
+            return all(state == "running" for state in states.values())
+        return False
 
     def add_user(
         self, vhost: str, *, configure: str = _EVERYTHING, write: str = _EVERYTHING, read: str = _EVERYTHING
@@ -160,7 +165,8 @@ class RabbitLab(Lab):
         """Close every client's connection, as an administrator does; how many."""
         names = [connection["name"] for connection in self.admin("GET", "connections")]
         for name in names:
-            self.admin("DELETE", "connections", name)
+            with contextlib.suppress(LabError):  # it was closed meanwhile
+                self.admin("DELETE", "connections", name)
         return len(names)
 
     # Faults, and their repair
@@ -245,8 +251,9 @@ class RabbitLab(Lab):
         waiting.until(ready, f"{node} ready", timeout_s=_START_S, every_s=0.05)
 
     def _is_whole(self) -> bool:
-        running = [node for node in self.admin("GET", "nodes") if node["running"]]
-        return len(running) == len(self.nodes)
+        with contextlib.suppress(LabError):  # nodes that have just found each other may refuse to answer
+            return len([node for node in self.admin("GET", "nodes") if node["running"]]) == len(self.nodes)
+        return False
 
     def _forget(self, node: str) -> None:
         others = [name for name in self.nodes if name != node and name in self._daemons.pids()]
@@ -256,6 +263,6 @@ class RabbitLab(Lab):
     def _control(self, node: str, *words: str) -> None:
         env = {**ENV, **configuration.environment(self.layout, self._node(node), self.options)}
         command = [str(PROGRAMS / "rabbitmqctl"), *words]
-        done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=180)
         if done.returncode:
             raise LabError(f"rabbitmqctl {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")

@@ -73,7 +73,7 @@ class Accounting:
 
     def _manage(self, *words: str) -> None:
         done = subprocess.run(
-            ["sacctmgr", "--immediate", *words], env={**ENV, **self._env}, capture_output=True, text=True, timeout=60
+            ["sacctmgr", "--immediate", *words], env={**ENV, **self._env}, capture_output=True, text=True, timeout=180
         )
         if done.returncode:
             raise LabError(f"sacctmgr {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")

@@ -68,7 +68,7 @@ class SlurmLab(Cluster):
         words = done.stdout.splitlines()[0].split() if done.returncode == 0 else []
         return dict(word.split("=", 1) for word in words if "=" in word)
 
-    def wait_job(self, number: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
+    def wait_job(self, number: str, *states: str, timeout_s: float = 120) -> dict[str, str]:
         def found() -> dict[str, str] | None:
             job = self.job(number)
             return job if job.get("JobState") in states else None
@@ -93,6 +93,10 @@ class SlurmLab(Cluster):
         command = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", str(self.layout.configuration)]
         self._daemons_of(node).spawn(f"slurmd-{node}", command, self.env)
 
+    def declare_down(self, node: str) -> None:
+        """By an operator who does not wait for `slurmd_timeout_s`."""
+        self.admin("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
+
     def node_power_on(self, node: str) -> None:
         self.start_slurmd(node)
         self.wait_nodes(node)
@@ -114,10 +118,16 @@ class SlurmLab(Cluster):
     def until_saved(self, number: str) -> None:
         """The state is written at most every five seconds, and later on a busy machine; a younger job may be forgotten
         by a controller that is killed."""
-        state = self.root / "state" / "job_state"
-        written = state.stat().st_mtime_ns if state.exists() else 0
-        self.admin("scontrol", "update", f"JobId={number}", "Comment=seen")
-        waiting.until(lambda: state.exists() and state.stat().st_mtime_ns > written, "the state saved", timeout_s=60)
+        mark = f"seen-{next(_NUMBERS)}-{number}"  # which the file then contains: one that is being written may not
+        self.admin("scontrol", "update", f"JobId={number}", f"Comment={mark}")
+        waiting.until(lambda: mark.encode() in self._saved_jobs(), "the state saved", timeout_s=120)
+
+    def _saved_jobs(self) -> bytes:
+        """For a moment of each save there is no such file."""
+        try:
+            return (self.root / "state" / "job_state").read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def saved_state(self) -> Path:
         """A copy of what slurmctld has on disk now, for `lose_what_came_after`."""
@@ -171,19 +181,33 @@ class SlurmLab(Cluster):
         """Until they take jobs, all of them when none is named."""
 
         def ready() -> bool:
-            states = self.node_states()
-            return all(states.get(node) in _UP for node in nodes or self.nodes)
+            with contextlib.suppress(LabError):  # a controller that is busy does not answer in time
+                states = self.node_states()
+                return all(states.get(node) in _UP for node in nodes or self.nodes)
+            return False
 
-        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready", timeout_s=60)
+        waiting.until(ready, f"{', '.join(nodes or self.nodes)} ready", timeout_s=180)
 
     def tidy(self) -> None:
         self._revive()
-        self.admin("scancel", "--quiet", f"--user={self.user.name}")
-        for node, state in self.node_states().items():
-            if state.startswith(("down", "drain", "fail")):
-                self._resume(node)
+        waiting.until(self._clear, "jobs cancelled and nodes resumed", timeout_s=180)
         self.wait_nodes()
-        waiting.until(lambda: not self.admin("squeue", "-h", "-o", "%i"), "the queue empty", timeout_s=60)
+        waiting.until(self._is_idle, "the queue empty", timeout_s=180)
+
+    def _clear(self) -> bool:
+        """False: the controller did not answer in time."""
+        with contextlib.suppress(LabError):
+            self.admin("scancel", "--quiet", f"--user={self.user.name}")
+            for node, state in self.node_states().items():
+                if state.startswith(("down", "drain", "fail")):
+                    self._resume(node)
+            return True
+        return False
+
+    def _is_idle(self) -> bool:
+        with contextlib.suppress(LabError):
+            return not self.admin("squeue", "-h", "-o", "%i")
+        return False
 
     def _resume(self, node: str) -> None:
         """One that came back by itself in the meantime is refused, and ready."""

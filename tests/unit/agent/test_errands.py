@@ -17,7 +17,7 @@ def test_results_and_errors_come_back_in_the_collecting_thread() -> None:
     errands.send("a", lambda: 42, done)
     errands.send("a", lambda: 1 / 0, done)
     while len(heard) < 2:
-        assert woken.wait(10)
+        assert woken.wait(90)
         woken.clear()
         errands.collect()
     here = threading.current_thread()
@@ -29,9 +29,9 @@ def test_a_lane_that_waits_does_not_hold_up_another() -> None:
     woken, gate = threading.Event(), threading.Event()
     errands = ThreadedErrands(woken.set)
     heard: list[Any] = []
-    errands.send("slow", lambda: gate.wait(10), lambda result, _: heard.append("slow"))
+    errands.send("slow", lambda: gate.wait(90), lambda result, _: heard.append("slow"))
     errands.send("fast", lambda: None, lambda result, _: heard.append("fast"))
-    assert woken.wait(10)
+    assert woken.wait(90)
     errands.collect()
     assert heard == ["fast"]
     gate.set()
@@ -61,14 +61,14 @@ def test_what_has_not_begun_is_dropped_at_the_end() -> None:
 
     def first() -> None:
         begun.set()
-        gate.wait(10)
+        gate.wait(90)
         done.append("first")
 
     errands.send("a", first, lambda result, _: None)
     errands.send("a", lambda: done.append("second"), lambda result, _: None)
-    begun.wait(10)
+    begun.wait(90)
     [lane] = [thread for thread in threading.enumerate() if thread.name == "agent-a"]
     errands.close()
     gate.set()
-    lane.join(10)
+    lane.join(90)
     assert done == ["first"]

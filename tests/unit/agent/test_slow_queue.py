@@ -18,7 +18,7 @@ from runyard.model.resources import Capacity
 from runyard.model.wire import AttemptKey
 from tests.integration.agent.fake_yard import FakeYard
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 class SlowQueue(Backend, Queueing):

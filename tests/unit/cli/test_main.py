@@ -19,7 +19,7 @@ HEAVY = ("rich", "http.client", "sqlalchemy", "starlette", "asyncio", "importlib
 
 def runyard(*words: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "runyard", *words], capture_output=True, text=True, timeout=60, check=False, **options
+        [sys.executable, "-m", "runyard", *words], capture_output=True, text=True, timeout=120, check=False, **options
     )
 
 
@@ -29,7 +29,7 @@ def test_help_loads_nothing_heavy() -> None:
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stderr.strip() == "[]"
     assert "submit" in done.stdout
 
@@ -128,7 +128,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "runyard", "--help"], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        [sys.executable, "-m", "runyard", "--help"], stdout=writing, stderr=subprocess.PIPE, timeout=120, check=False
     )
     os.close(writing)
     assert done.stderr == b""

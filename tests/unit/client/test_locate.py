@@ -66,10 +66,11 @@ def test_a_bad_address_is_told_before_a_missing_token(home: Path, url: str) -> N
 
 
 def test_that_nobody_answers_is_told_before_a_missing_token(home: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:  # a port that nobody else gets, and at which nobody listens
+        taken.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(errors.YardUnreachable, match=f"no yard answers at {nobody}"):
-        find(home, {"RUNYARD_URL": nobody})
+        with pytest.raises(errors.YardUnreachable, match=f"no yard answers at {nobody}"):
+            find(home, {"RUNYARD_URL": nobody})
 
 
 def test_a_yard_that_is_gone_is_not_spoken_to(home: Path) -> None:

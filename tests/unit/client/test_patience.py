@@ -30,3 +30,7 @@ def test_it_ends() -> None:
 def test_there_is_none_for_a_yard_that_never_answered() -> None:
     with pytest.raises(errors.YardUnreachable):
         Patience().endure(AWAY)
+
+
+def test_a_yard_that_waits_for_its_store_has_answered() -> None:
+    Patience(seconds=0.3).endure(errors.StoreError())

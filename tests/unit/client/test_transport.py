@@ -58,7 +58,7 @@ def test_a_connection_closed_while_idle_is_replaced_for_any_method(serve) -> Non
     transport = Transport(server.url)
     for method in ("GET", "POST", "POST"):
         assert transport.json(method, "/x")["method"] == method
-        assert server.hung_up.acquire(timeout=10)
+        assert server.hung_up.acquire(timeout=90)
 
 
 def drop_second(request) -> None:
@@ -149,7 +149,7 @@ def test_nobody_listening() -> None:
 
 def test_an_answer_that_does_not_come(serve) -> None:
     release = threading.Event()
-    server = serve(lambda request: release.wait(10) and None)
+    server = serve(lambda request: release.wait(90) and None)
     with pytest.raises(errors.YardUnreachable, match="did not answer in time"):
         Transport(server.url).json("GET", "/x", timeout=0.1)
     release.set()
@@ -173,7 +173,7 @@ def test_pieces_are_given_as_they_arrive(serve) -> None:
         request.send_header("Transfer-Encoding", "chunked")
         request.end_headers()
         request.wfile.write(b"5\r\nfirst\r\n")
-        assert first_was_read.wait(10)
+        assert first_was_read.wait(90)
         request.wfile.write(b"6\r\nsecond\r\n0\r\n\r\n")
 
     server = serve(stream)

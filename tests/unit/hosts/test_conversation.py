@@ -22,7 +22,7 @@ def shell(before: str = "", after: str = "") -> list[str]:
     return ["sh", "-c", f"{before}\n{shlex.join(INTERPRETER)}\n{after}"]
 
 
-def ask(command: list[str], patience: float = 30.0, **request: object) -> list[Frame]:
+def ask(command: list[str], patience: float = 90.0, **request: object) -> list[Frame]:
     with Conversation(Channel(command), question(request), patience) as spoken:
         return list(spoken.frames())
 
@@ -61,19 +61,23 @@ def test_no_answer_at_all_tells_what_was_said_instead() -> None:
 
 
 def test_silence_is_given_up_and_its_program_ended(tmp_path: Path) -> None:
-    with pytest.raises(NoAnswer, match=r"within 0\.3 seconds") as caught:
-        ask(["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 600 & wait"], patience=0.3, do="filled", directories=[])
-    assert caught.value.code is None
-    assert not Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline").exists()
+    pid = tmp_path / "pid"
+    for patience in (0.3, 3, 30):  # on a busy machine it may be ended before it has begun
+        with pytest.raises(NoAnswer, match=f"within {patience:g} seconds") as caught:
+            ask(["sh", "-c", f"echo $$ > {pid}; sleep 600 & wait"], patience, do="filled", directories=[])
+        assert caught.value.code is None
+        if pid.exists() and pid.read_text():
+            break
+    assert not Path("/proc", pid.read_text().strip(), "cmdline").exists()
 
 
 def test_work_that_takes_long_is_not_silence(tmp_path: Path) -> None:
     """An answer that keeps coming may take longer than the patience: hashing says that it goes on."""
     (tmp_path / "sparse").touch()
     with (tmp_path / "sparse").open("r+b") as file:
-        file.truncate(1 << 30)
+        file.truncate(2 << 30)
     search = {"directory": str(tmp_path), "pattern": ".*", "newer_than": [], "most": 10}
-    [(kind, _)] = ask(INTERPRETER, patience=2.0, do="find", searches=[search])
+    [(kind, _)] = ask(INTERPRETER, patience=5.0, do="find", searches=[search])
     assert kind == desk.DOCUMENT
 
 

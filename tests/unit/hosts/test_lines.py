@@ -15,6 +15,7 @@ from runyard.hosts import far
 from runyard.hosts.conversation import Channel, Conversation, Frame, question
 from runyard.hosts.far import desk
 from runyard.hosts.lines import Lines
+from runyard.testing.backend_contract import is_alive, until
 
 COUNT = """
 n = 0
@@ -39,7 +40,7 @@ def ask(
     """As a host does it."""
     channel = lines.take(name) or Channel(INTERPRETER)
     asked = question(request, payload, first=channel.is_new)
-    with Conversation(channel, asked, 30.0, keep=True) as spoken:
+    with Conversation(channel, asked, 90.0, keep=True) as spoken:
         frames = list(spoken.frames())
     lines.give(name, channel)
     return frames, channel
@@ -47,7 +48,7 @@ def ask(
 
 def whoami(lines: Lines, name: str = "hoff") -> bytes:
     """The process over there."""
-    frames, _ = ask(lines, name=name, do="run", argv=["sh", "-c", "echo $PPID"], timeout=10, input=0)
+    frames, _ = ask(lines, name=name, do="run", argv=["sh", "-c", "echo $PPID"], timeout=90, input=0)
     return frames[1][1]
 
 
@@ -65,8 +66,7 @@ def test_one_process_serves_many_requests(lines: Lines, tmp_path: Path) -> None:
 def test_a_channel_whose_program_ended_is_not_used(lines: Lines) -> None:
     first = whoami(lines)
     os.kill(int(first), 9)
-    while Path(f"/proc/{int(first)}/stat").exists() and "Z" not in Path(f"/proc/{int(first)}/stat").read_text():
-        pass
+    until(lambda: not is_alive(int(first)), "its end")
     assert whoami(lines) != first
 
 

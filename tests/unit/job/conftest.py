@@ -37,14 +37,14 @@ class Place:
     def run(self, code: str, *options: str, code_wanted: int = 0, **env: str) -> tuple[str, str]:
         """What it said, on both streams."""
         process = self.start(code, *options, **env)
-        said, complained = process.communicate(timeout=60)
+        said, complained = process.communicate(timeout=120)
         assert process.returncode == code_wanted, complained
         return said, complained
 
     def outside(self, code: str) -> str:
         """Outside of any run."""
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=self.directory, env=self.env, capture_output=True, text=True, timeout=60,
+            [sys.executable, "-c", code], cwd=self.directory, env=self.env, capture_output=True, text=True, timeout=120,
             check=True,
         )  # fmt: skip
         assert done.stderr == ""

@@ -41,7 +41,7 @@ with job.checkpointing(lambda directory: saved.append(directory.name)) as ckpt:
     print(job.should_stop(), saved)
 """
     done = subprocess.run(
-        [str(components.python(version)), "-c", code], cwd=place.directory, capture_output=True, text=True, timeout=60,
+        [str(components.python(version)), "-c", code], cwd=place.directory, capture_output=True, text=True, timeout=120,
         env={**place.env, **place.inside, "PYTHONPATH": packages}, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("False {} None 1 out None\nTrue ['kept']\n", "")
@@ -69,7 +69,7 @@ def test_functions_can_be_called_there(place: Place, packages: str) -> None:
     (place.directory / "p.json").write_text('{"lr": 0.5}')
     command = [sys.executable, "-S", "-m", "runyard.job.call", "train.py:train"]
     env = {**place.env, **place.inside, "PYTHONPATH": packages, "RUNYARD_PARAMS": str(place.directory / "p.json")}
-    subprocess.run(command, cwd=place.directory, env=env, check=True, timeout=60)
+    subprocess.run(command, cwd=place.directory, env=env, check=True, timeout=120)
     assert (place.directory / "out" / "result.json").read_text() == '{\n "loss": 1.0\n}\n'
 
 

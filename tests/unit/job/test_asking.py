@@ -30,7 +30,7 @@ def begun(place: Place, code: str, **env: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    said, complained = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=120)
     return process.returncode, said, complained
 
 

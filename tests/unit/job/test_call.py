@@ -16,7 +16,7 @@ def call(place: Place, target: str, params: dict[str, Any] | None = None) -> sub
     (place.directory / "p.json").write_text(json.dumps(params or {}))
     return subprocess.run(
         [sys.executable, "-m", "runyard.job.call", target], cwd=place.directory, capture_output=True, text=True,
-        env={**place.env, **place.inside, "RUNYARD_PARAMS": str(place.directory / "p.json")}, timeout=60, check=False,
+        env={**place.env, **place.inside, "RUNYARD_PARAMS": str(place.directory / "p.json")}, timeout=120, check=False,
     )  # fmt: skip
 
 

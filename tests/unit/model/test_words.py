@@ -20,7 +20,7 @@ def test_selectors() -> None:
     assert chosen.last
 
 
-@pytest.mark.parametrize("word", ["x", "5-3", "-1", "1-", "1-9999999", "¹", "9" * 30, "../1"])
+@pytest.mark.parametrize("word", ["5-3", "1-9999999", "9" * 30, "1-" + "9" * 5000])
 def test_what_selects_nothing(word: str) -> None:
     with pytest.raises(errors.InvalidInput):
         parse_selectors([word])
@@ -29,6 +29,14 @@ def test_what_selects_nothing(word: str) -> None:
 def test_a_sweep_selects_its_runs() -> None:
     chosen = parse_selectors(["S3", "7", "s12,S3"])
     assert (chosen.sweeps, chosen.ids) == ((3, 12), (7,))
+
+
+@pytest.mark.parametrize("name", ["x", "first try", "a,b", "12,b", "-1", "1-", "¹", "../1", "S", "S" + "9" * 30])
+def test_what_can_be_nothing_else_is_the_name_of_a_sweep(name: str) -> None:
+    chosen = parse_selectors([name])
+    assert (chosen.sweeps, chosen.sweep, chosen.ids, chosen.last) == ((name,), name, (), False)
+    assert parse_selectors([name, "7"]).sweep is None
+    assert parse_selectors([name, "S1"]).sweeps == (name, 1)
 
 
 def test_the_number_of_a_sweep() -> None:

@@ -188,7 +188,7 @@ def test_another_file_system_is_left_alone(base: Path) -> None:
 
 def test_only_what_a_dead_runner_left_is_cleared(base: Path) -> None:
     path, _ = made(base)
-    with subprocess.Popen(["sleep", "60"]) as other:
+    with subprocess.Popen(["sleep", "600"]) as other:
         living = scratch.Owner(*scratch.owner_of(os.fsencode(path)))._replace(  # type: ignore[misc]
             pid=other.pid,
             start_time=tree.look(other.pid).start_time,  # type: ignore[union-attr]

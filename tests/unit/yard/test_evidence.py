@@ -29,6 +29,15 @@ def test_silence_is_lost_unless_somebody_asked_for_the_end() -> None:
     assert (wished.state, wished.detail) == (RunState.CANCELLED, "cancelled; killed by scancel")
 
 
+def test_what_a_scheduler_ended_is_cancelled_by_who_asked_for_it() -> None:
+    """A runner that does not hear is ended by its scheduler, on our wish."""
+    record = {"ending": "external", "message": "exit status 137"}
+    assert judge(record, None, cancel_wished=False).reason == Reason.EXTERNAL
+    wished = judge(record, None, cancel_wished=True)
+    assert (wished.state, wished.reason) == (RunState.CANCELLED, Reason.USER)
+    assert wished.detail == "cancelled; exit status 137"
+
+
 def test_what_never_began_is_nobodys_fault_and_may_be_cancelled() -> None:
     record = {"ending": "returned", "message": "hoff does not answer"}
     assert judge(record, None, cancel_wished=False).reason == Reason.NODE_LOST

@@ -75,3 +75,14 @@ def test_silence_counts_while_somebody_listens_to_a_clock_that_nobody_sets() -> 
     assert vigil.since() == 9000.0
     wall[0], steady[0] = 8000.0, 1172.0
     assert vigil.since() == 8000.0, "and set back"
+
+
+def test_a_break_is_no_time_in_which_agents_could_be_heard() -> None:
+    steady = [70.0]
+    vigil = Vigil(lambda: 5000.0 + steady[0], lambda: steady[0])
+    for steady[0] in (75.0, 80.0, 105.0):
+        assert vigil.listening_for() == steady[0] - 70.0
+    steady[0] = 90_000.0
+    assert vigil.listening_for() == 0.0, "as after an outage of the store"
+    steady[0] = 90_005.0
+    assert vigil.listening_for() == 5.0

@@ -100,6 +100,13 @@ def test_who_is_through_is_not_stopped() -> None:
     assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2, newest=10, over=True)) is None
 
 
+def test_who_has_come_to_the_last_step_is_not_stopped_though_none_has_ended() -> None:
+    rule, known = Stopping.parse({"rule": "asha", "last": 9}), history([1.0, 2.0, 3.0])
+    assert rungs.judge(1, rule, SMALL, known, seen(3, 3.0, newest=8)) is not None
+    assert rungs.judge(1, rule, SMALL, known, seen(3, 3.0, newest=9)) is None
+    assert rungs.judge(1, rule, SMALL, known, seen(3, 3.0, newest=10)) is None
+
+
 def test_repetitions_are_awaited_unless_all_that_is_likely_is_worse() -> None:
     asha, known = Stopping.parse("asha"), history([1.0, 2.0, 9.0])
     assert rungs.judge(1, asha, SMALL, known, seen(3, 9.0, awaited=1)) is None, "one value has no interval"

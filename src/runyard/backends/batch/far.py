@@ -49,26 +49,35 @@ def accept(request: Json) -> bool:
     return True
 
 
-def fence(request: Json) -> List[Optional[bool]]:
-    """Tell runners to stop, and keep those from beginning that have not begun. For each: whether that was in time."""
+def fence(request: Json) -> List[Optional[Json]]:
+    """Tell runners to stop, and keep those from beginning that have not begun. For each: whether that was in time, and
+    for how long it has been told."""
     return [_fence(stop) for stop in request["stops"]]
 
 
-def _fence(stop: Json) -> Optional[bool]:
+def _fence(stop: Json) -> Optional[Json]:
     directory = stop["directory"]
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         # The wish first: a runner that begins between the two reads it before anything else.
-        _replace(directory + "/control.json", json.dumps(stop["control"]), durable=False)
+        told = _tell(directory + "/control.json", stop["control"])
         try:
             os.mkdir(directory + "/started", 0o700)
         except FileExistsError:
-            return False
+            return {"prevented": False, "told": told}
         if stop["record"]:
             _replace(directory + "/status.json", json.dumps(dict(stop["record"], ended_at=time.time())))
-        return True
+        return {"prevented": True, "told": told}
     except OSError:
         return None
+
+
+def _tell(path: str, control: Json) -> float:
+    """Seconds since it was told first, maybe by an agent before this one: a tick of cron remembers nothing."""
+    if _read_json(path) == control:
+        return _age(path) or 0.0
+    _replace(path, json.dumps(control), durable=False)
+    return 0.0
 
 
 def owned(request: Json) -> List[str]:

@@ -44,6 +44,14 @@ class Trace:
         return self.entered is None and not self.started
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fenced:
+    """What became of the wish to stop a job."""
+
+    prevented: bool  # it had not begun, and never will
+    told: float  # seconds since its directory first said so
+
+
 class Files:
     def __init__(self, host: Host, directory: str, python: str) -> None:
         self._host, self._directory, self._python = host, directory, python
@@ -82,11 +90,11 @@ class Files:
         """Raises Unanswered."""
         self._ask("accept", directory=self.batch_directory(batch), id=native_id, indexes=list(indexes))
 
-    def fence(self, stops: Sequence[Stop], *, record: bool = True) -> list[bool | None]:
-        """Tell these to stop. True: it had not begun, and never will; `record`: it gets an exit record that says so.
-        None: it could not be told. Raises Unanswered."""
-        told: list[bool | None] = self._ask("fence", stops=[_wish(stop, record) for stop in stops])
-        return told
+    def fence(self, stops: Sequence[Stop], *, record: bool = True) -> list[Fenced | None]:
+        """Tell these to stop. `record`: one that had not begun gets an exit record that says so. None: it could not be
+        told. Raises Unanswered."""
+        found = self._ask("fence", stops=[_wish(stop, record) for stop in stops])
+        return [None if told is None else Fenced(**told) for told in found]
 
     def owned(self, prefix: str, owner: str) -> list[str]:
         """The batches of this owner whose names begin so. Raises Unanswered."""

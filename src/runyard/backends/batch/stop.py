@@ -35,14 +35,15 @@ class Stopper:
         """Write down the wishes that are new. From any thread, one at a time."""
         new = [stop for stop in stops if self._told.get(stop.job.key) != (stop.reason, stop.grace)]
         try:
-            prevented = self._files.fence(new) if new else []
+            fenced = self._files.fence(new) if new else []
         except Unanswered as error:
             log.warning("%d jobs could not be told to stop: %s", len(new), error)
             return
-        heard = [(stop, in_time) for stop, in_time in zip(new, prevented, strict=True) if in_time is not None]
+        heard = [(stop, told) for stop, told in zip(new, fenced, strict=True) if told is not None]
         self._told.update((stop.job.key, (stop.reason, stop.grace)) for stop, _ in heard)
-        self._letters.extend((stop.job, True) for stop, in_time in heard if in_time)
-        self._letters.extend((stop.job, False) for stop in stops if stop.waited > stop.grace + DEAF_S)
+        self._letters.extend((stop.job, True) for stop, told in heard if told.prevented)
+        waited = [(stop, stop.waited) for stop in stops] + [(stop, told.told) for stop, told in heard]
+        self._letters.extend((stop.job, False) for stop, seconds in waited if seconds > stop.grace + DEAF_S)
 
     def prevented(self) -> list[AttemptKey]:
         """Take in what was told meanwhile. Returns those that had not begun, and never will."""

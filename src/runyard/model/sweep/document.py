@@ -19,6 +19,7 @@ from runyard.model.sweep.objective import Objective
 from runyard.model.sweep.space import MOST, Params, Space
 from runyard.model.sweep.stopping import Stopping
 
+LONGEST_NAME = 150  # characters
 MOST_REPS = 1000
 PARALLEL = 8  # trials at a time of a method that learns from those before, where nobody says otherwise
 LIST = "param2val_list"  # what the list of configurations is called elsewhere
@@ -73,7 +74,7 @@ class SweepSpec:
         method = Method(fields.one_of(given.get("method", Method.GRID), "method", Method))
         sweep = cls(
             run=RunSpec.parse({**run, **({"stop": own_stop} if own_stop else {})}),
-            name=fields.text(given.get("name", ""), "name", 150, empty=True),
+            name=fields.text(given.get("name", ""), "name", LONGEST_NAME, empty=True),
             params=spec.params_mapping(given.get("params", {})),
             space=Space.parse(given["space"]) if "space" in given else None,
             configurations=_configurations(_listed(given)),

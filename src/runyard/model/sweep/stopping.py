@@ -15,7 +15,7 @@ from runyard import errors
 from runyard.model import fields
 
 LARGEST_FACTOR = 100
-LARGEST = 1e15  # step of a first rung
+LARGEST = 1e15  # step
 
 
 class Rule(enum.StrEnum):
@@ -32,6 +32,7 @@ class Stopping:
     first: float = 1  # the step of the first rung
     factor: int = 3  # from one rung to the next
     least: int = 0  # trials that must have reached a rung before anything is stopped there
+    last: float | None = None  # the step at which a run is through; None: where others are seen to end by themselves
 
     @classmethod
     def parse(cls, value: object) -> Stopping:
@@ -40,10 +41,15 @@ class Stopping:
         factor = fields.integer(given.get("factor", _FACTOR[rule]), "stop.factor", 2, LARGEST_FACTOR)
         default = factor if rule is Rule.ASHA else 5
         least = fields.integer(given.get("trials", default), "stop.trials", 2, 100_000)
-        return cls(rule=rule, first=_first(given.get("first", 1)), factor=factor, least=least)
+        first = _step(given.get("first", 1), "first")
+        last = None if given.get("last") is None else _step(given["last"], "last")
+        if last is not None and last < first:
+            raise errors.InvalidInput(f"stop.last: {last} is before the first step at which to compare, {first}")
+        return cls(rule=rule, first=first, factor=factor, least=least, last=last)
 
     def to_json(self) -> dict[str, Any]:
-        return {"rule": self.rule.value, "first": self.first, "factor": self.factor, "trials": self.least}
+        last = {} if self.last is None else {"last": self.last}
+        return {"rule": self.rule.value, "first": self.first, "factor": self.factor, "trials": self.least, **last}
 
     def rung(self, step: float) -> int | None:
         """The number of the highest rung at or below a step, counted from 0; None: below the first."""
@@ -70,10 +76,11 @@ def split(value: object) -> tuple[object, dict[str, Any] | None]:
     return rule or None, own or None
 
 
-def _first(value: object) -> float:
+def _step(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LARGEST:
-        raise errors.InvalidInput(f"stop.first: {value!r} is not a step", "name the first step at which to compare")
+        raise errors.InvalidInput(f"stop.{name}: {value!r} is not a step", _MEANT[name])
     return value
 
 
-_FIELDS = ("rule", "first", "factor", "trials")
+_MEANT = {"first": "name the first step at which to compare", "last": "name the step at which a run is through"}
+_FIELDS = ("rule", "first", "factor", "trials", "last")

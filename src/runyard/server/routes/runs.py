@@ -11,6 +11,7 @@ from starlette.responses import Response
 from runyard import errors
 from runyard.model import fields, selectors
 from runyard.model.spec import RunSpec
+from runyard.model.sweep.document import LONGEST_NAME
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -19,7 +20,7 @@ from runyard.server.parameters import path, query
 from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.schemas import ref
 from runyard.server.schemas.build import Schema, integer, listed, one_of, or_null, record, text
-from runyard.server.schemas.common import RUN_ID, RUN_STATE, SWEEP_ID
+from runyard.server.schemas.common import RUN_ID, RUN_STATE
 from runyard.server.stream import unless_gone, wait_for_run
 from runyard.yard.views import RunFilter
 
@@ -82,7 +83,7 @@ async def list_runs(call: Call) -> Response:
         tag=call["tag"],
         name=call["name"],
         recipe=call["recipe"],
-        sweep=call["sweep"],
+        sweep=await _sweep(call),
         ids=parse_ids(call["ids"]),
         before=call["before"],
         limit=call["limit"],
@@ -91,13 +92,16 @@ async def list_runs(call: Call) -> Response:
     return answer({"runs": found, "next": found[-1]["id"] if len(found) == wanted.limit else None})
 
 
+async def _sweep(call: Call) -> int | None:
+    return None if call["sweep"] is None else await call.service.read(call.service.yard.sweeps.number_of, call["sweep"])
+
+
 def parse_ids(words: list[str]) -> tuple[int, ...]:
     chosen = selectors.parse_selectors(words)
     if chosen.last:
         raise errors.InvalidInput("ids: 'last' is not a number", f"ask for {PREFIX}/runs/last")
     if chosen.sweeps:
-        sweep = chosen.sweeps[0]
-        raise errors.InvalidInput(f"ids: 'S{sweep}' is not a number", f"ask for {PREFIX}/sweeps/{sweep}/trials")
+        raise errors.InvalidInput(f"ids: {chosen.sweeps[0]!r} is not a number", f"ask for {PREFIX}/runs?sweep=…")
     if len(chosen.ids) > MOST_IDS:
         raise errors.InvalidInput(f"ids: {len(chosen.ids)} runs are more than {MOST_IDS}", "ask in several requests")
     return chosen.ids
@@ -203,7 +207,7 @@ FILTERS = (
     query("tag", text(maxLength=100), "Only runs with this tag"),
     query("name", text(maxLength=200), "Only runs with exactly this name"),
     query("recipe", text(maxLength=100), "Only runs of this recipe"),
-    query("sweep", SWEEP_ID, "Only runs of this sweep"),
+    query("sweep", text(maxLength=LONGEST_NAME), "Only runs of this sweep: 1, S1, or its name"),
     *PAGE,
 )
 
@@ -222,7 +226,7 @@ ROUTES = (
     Route(
         method="GET", path="/runs", handler=list_runs, access=Access.VIEWER,
         summary="List runs, newest first", parameters=FILTERS,
-        answers=(Answer(description="A page", schema=NEWEST_FIRST),),
+        answers=(Answer(description="A page", schema=NEWEST_FIRST),), errors=(404, 409),
     ),
     Route(
         method="GET", path="/runs/last", handler=last_run, access=Access.VIEWER,

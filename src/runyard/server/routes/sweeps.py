@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.document import LONGEST_NAME
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -53,6 +54,10 @@ async def get_sweep(call: Call) -> Response:
     return answer(await call.service.read(call.service.yard.sweeps.get, call["id"]))
 
 
+async def named_sweep(call: Call) -> Response:
+    return answer(await call.service.read(call.service.yard.sweeps.named, call["name"]))
+
+
 async def list_trials(call: Call) -> Response:
     found = await call.service.read(call.service.yard.sweeps.trials, call["id"], call["after"], call["limit"])
     return answer({"trials": found, "next": found[-1]["number"] if len(found) == call["limit"] else None})
@@ -92,6 +97,7 @@ EXAMPLE = {
     "minimize": "val/loss",
 }
 AFTER = query("after", {**integer(), "maximum": 1 << 31, "default": 0}, "Only those after this one")
+NAME = text(maxLength=LONGEST_NAME)
 LIMIT = query("limit", {**integer("", 1, MOST), "default": 100}, "How many at most")
 
 ROUTES = (
@@ -116,11 +122,17 @@ ROUTES = (
         parameters=(
             query("project", text(maxLength=100), "Only sweeps of this project"),
             query("owner", text(maxLength=100), "Only sweeps of this person"),
-            query("name", text(maxLength=150), "Only sweeps with exactly this name"),
+            query("name", NAME, "Only sweeps with exactly this name"),
             query("before", SWEEP_ID, "Only sweeps older than this one"),
             query("limit", {**integer("", 1, 1000), "default": 50}, "How many at most"),
         ),
         answers=(Answer(description="A page", schema=record({"sweeps": listed(ref("Sweep")), "next": NEXT})),),
+    ),
+    Route(
+        method="GET", path="/sweeps/named", handler=named_sweep, access=Access.VIEWER,
+        parameters=(query("name", NAME, "Exactly as it is called", required=True),), summary="The sweep of this name",
+        description="404 names those that are called alike, 409 the numbers where several are called so.",
+        answers=(Answer(description="The sweep", schema=ref("Sweep")),), errors=(404, 409),
     ),
     Route(
         method="GET", path="/sweeps/{id}", handler=get_sweep, access=Access.VIEWER, parameters=(ID,),

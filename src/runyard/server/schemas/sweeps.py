@@ -41,6 +41,7 @@ EARLY_STOP: Schema = record(
         "first": {"type": "number", "description": "The step at which runs are first compared"},
         "factor": integer("From one comparison to the next, times so many steps", 2, stopping.LARGEST_FACTOR),
         "trials": integer("That must have come so far before one is stopped", 2),
+        "last": {"type": "number", "description": "The step at which a run is through, and is not stopped any more"},
     },
     required=["rule"],
 )
@@ -56,7 +57,7 @@ _STOP: Schema = {
 SWEEP_SPEC = record(
     {
         **{name: RUN_SPEC["properties"][name] for name in document.RUN_FIELDS if name != "stop"},
-        "name": or_null(text("By which it is known when it is handed in again", maxLength=150)),
+        "name": or_null(text("By which it is known when it is handed in again", maxLength=document.LONGEST_NAME)),
         "space": or_null(
             described(
                 ANYTHING,

@@ -65,7 +65,7 @@ def judge(
 ) -> Decision | None:  # fmt: skip
     """Whether the trial of the run that has just come to a rung is stopped there. `history`: with that."""
     rung_number, step = seen.body["rung"], seen.body["step"]
-    if seen.trial in history.stopped or seen.body["over"] or is_through(history, seen.body["newest"]):
+    if seen.trial in history.stopped or seen.body["over"] or is_through(stopping, history, seen.body["newest"]):
         return None
     there = history.rungs[rung_number]
     own = estimate(list(there[seen.trial].values()))
@@ -82,9 +82,12 @@ def judge(
     return Decision(kind=Kind.STOP, trial=seen.trial, body=body)
 
 
-def is_through(history: History, newest: float | None) -> bool:
-    """Whether a run has come to a step at which others have ended by themselves: it need not be stopped any more."""
-    return newest in history.ends
+def is_through(stopping: Stopping, history: History, newest: float | None) -> bool:
+    """Whether a run has come to the step that is said to be the last, or to one at which others have ended by
+    themselves: it need not be stopped any more."""
+    if newest is None:
+        return False
+    return newest in history.ends or (stopping.last is not None and newest >= stopping.last)
 
 
 def _is_worse(objective: Objective, own: Estimate, bound: float, awaited: int) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.broker.hints import Hints
+from runyard.model import selectors
 from runyard.model.metrics import Point
 from runyard.model.roles import Caller
 from runyard.model.states import FINAL, RunState
@@ -94,6 +95,17 @@ class Sweeps:
     def get(self, sweep_id: int) -> dict[str, Any]:
         with self._store.read() as connection:
             return views.sweep_view(connection, documents.find(connection, sweep_id))
+
+    def named(self, name: str) -> dict[str, Any]:
+        with self._store.read() as connection:
+            return views.sweep_view(connection, documents.named(connection, name))
+
+    def number_of(self, word: str) -> int:
+        """Of a sweep as people write it: `1`, `S1` or its name."""
+        if not selectors.is_name(word):
+            return selectors.sweep_number(word)
+        with self._store.read() as connection:
+            return int(documents.named(connection, word).id)
 
     def trials(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
         with self._store.read() as connection:

@@ -47,7 +47,7 @@ def observe(
         if stop is not None:
             sweeps.change_trial(connection, row.id, stop.trial, stopped=number)
             sweeps.forget_unmade(connection, row.id, stop.trial)
-            return _stop(connection, now, row.id, metric, history, stop, places)
+            return _stop(connection, now, row.id, sweep, history, stop, places)
     return []
 
 
@@ -68,13 +68,14 @@ def _may_come(history: History, place: AnyRow, rung: int) -> bool:
 
 
 def _stop(
-    connection: Connection, now: float, sweep_id: int, metric: str, history: History, stop: Decision,
+    connection: Connection, now: float, sweep_id: int, sweep: SweepSpec, history: History, stop: Decision,
     places: Sequence[AnyRow],
 ) -> list[int]:  # fmt: skip
     """All runs of the trial, except those that are on their way out by themselves."""
+    assert sweep.stopping is not None and sweep.objective is not None
     live = [place.run_id for place in places if is_live(place)]
-    reported, moved = metrics.of_runs(connection, live, metric), list[int]()
+    reported, moved = metrics.of_runs(connection, live, sweep.objective.metric), list[int]()
     for run in runs.get_many(connection, live):
-        if not rungs.is_through(history, telling.last_step(reported.get(run.id))):
+        if not rungs.is_through(sweep.stopping, history, telling.last_step(reported.get(run.id))):
             moved += wishes.stop_early(connection, now, run, f"sweep S{sweep_id}", str(stop.body["detail"]))
     return moved

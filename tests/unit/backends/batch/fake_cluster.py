@@ -18,7 +18,7 @@ PROGRAM = """#!/bin/sh
 place=$(dirname "$0")
 name=$(basename "$0")
 echo "$name $*" >> "$place/calls"
-[ -e "$place/$name.hangs" ] && sleep 30
+[ -e "$place/$name.hangs" ] && sleep 600
 cat "$place/$name.out" 2>/dev/null
 cat "$place/$name.err" >&2 2>/dev/null
 exit "$(cat "$place/$name.code" 2>/dev/null || echo 0)"
@@ -35,6 +35,9 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
+
+
+IMPATIENT = {"command_timeout": "3"}  # for programs that hang; those that answer take longer on a busy machine
 
 
 class FakeCluster:
@@ -63,7 +66,7 @@ class FakeCluster:
         return [line for line in lines if line.split()[0] == program]
 
     def backend(self, **more: str) -> BatchBackend:
-        given = {"bin": str(self.programs), "command_timeout": "1", "poll_interval": "10", "python": sys.executable}
+        given = {"bin": str(self.programs), "command_timeout": "20", "poll_interval": "10", "python": sys.executable}
         settings, dialect = parse({**given, **more}, Slurm)
         return _Backend(dialect, LocalHost(), os.fspath(self.site), settings, self.clock)
 

@@ -11,7 +11,7 @@ import pytest
 from runyard.backends.base import Job, Presence, Sighting, Stop
 from runyard.backends.batch.lifecycle import BatchBackend
 from runyard.testing.backend_contract import record_of
-from tests.unit.backends.batch.fake_cluster import FakeCluster, batch_of
+from tests.unit.backends.batch.fake_cluster import IMPATIENT, FakeCluster, batch_of
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def accepted(cluster: FakeCluster, backend: BatchBackend, *jobs: Job) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ({"hangs": True}, "no answer within 1 seconds"),
+        ({"hangs": True}, "no answer within 3 seconds"),
         ({"err": "slurm_load_jobs error: Unable to contact slurm controller", "code": 1}, "Unable to contact"),
         ({"out": "Segmentation fault\n"}, "squeue said"),
         ({"out": "12|1|RUNN"}, "squeue said"),
@@ -43,8 +43,8 @@ def accepted(cluster: FakeCluster, backend: BatchBackend, *jobs: Job) -> None:
     ],
 )
 def test_a_queue_that_cannot_be_read_is_unknown(cluster: FakeCluster, answer: dict[str, object], told: str) -> None:
-    job, backend = cluster.job(), cluster.backend()
-    accepted(cluster, backend, job)
+    job, backend = cluster.job(), cluster.backend(**IMPATIENT if "hangs" in answer else {})
+    accepted(cluster, cluster.backend(), job)
     cluster.says("squeue", line(job, "RUNNING"))
     assert sight(backend, job).presence is Presence.ALIVE
     cluster.clock.advance(11)
@@ -87,7 +87,7 @@ def test_an_id_that_belongs_to_another_name_is_not_ours(cluster: FakeCluster) ->
     "answer", [{"out": "Submitted, I think\n"}, {"hangs": True}, {"err": "Socket timed out on send/recv", "code": 1}]
 )
 def test_a_submit_of_unknown_fate_is_found_by_its_name(cluster: FakeCluster, answer: dict[str, object]) -> None:
-    job, backend = cluster.job(), cluster.backend()
+    job, backend = cluster.job(), cluster.backend(**IMPATIENT if "hangs" in answer else {})
     cluster.says("sbatch", **answer)  # type: ignore[arg-type]
     assert backend.submit(batch_of(job)) == []
     assert sight(backend, job).presence is Presence.UNKNOWN
@@ -100,10 +100,11 @@ def test_a_submit_of_unknown_fate_is_found_by_its_name(cluster: FakeCluster, ans
 
 
 def test_a_submit_of_unknown_fate_is_repeated_only_when_it_is_proven_absent(cluster: FakeCluster) -> None:
-    job, backend = cluster.job(), cluster.backend()
+    job, backend = cluster.job(), cluster.backend(**IMPATIENT)
     cluster.says("sbatch", hangs=True)
     backend.submit(batch_of(job))
     cluster.says("sbatch", "12\n")
+    cluster.age(job, -60)
 
     def submits_after_another() -> int:
         cluster.clock.advance(61)
@@ -111,7 +112,7 @@ def test_a_submit_of_unknown_fate_is_repeated_only_when_it_is_proven_absent(clus
         return len(cluster.calls("sbatch"))
 
     assert submits_after_another() == 1, "it may be on its way"
-    cluster.age(job, 60)
+    cluster.age(job, 120)
     cluster.says("squeue", err="down", code=1)
     assert submits_after_another() == 1, "nobody could say"
     cluster.says("squeue")
@@ -226,7 +227,7 @@ def test_a_queue_that_was_full_is_looked_at_again_though_nobody_asks_about_a_job
 
 
 def test_an_unproven_submit_that_is_stopped_is_fenced_first(cluster: FakeCluster) -> None:
-    job, backend = cluster.job(), cluster.backend()
+    job, backend = cluster.job(), cluster.backend(**IMPATIENT)
     cluster.says("sbatch", hangs=True)
     backend.submit(batch_of(job))
     cluster.says("squeue", err="down", code=1)
@@ -276,6 +277,22 @@ def test_a_runner_that_does_not_hear_is_ended_by_the_scheduler(cluster: FakeClus
     assert cluster.calls("scancel") == ["scancel 12_[1]"]
 
 
+def test_a_runner_that_does_not_hear_is_ended_though_each_tick_of_cron_begins_anew(cluster: FakeCluster) -> None:
+    """None of them has waited: how long the wish has been there is all that they know."""
+    job, backend = cluster.job(), cluster.backend()
+    accepted(cluster, backend, job)
+    Path(job.directory, "started").mkdir()
+    cluster.says("squeue", line(job, "RUNNING"))
+    wish, control = Stop(job=job, reason="user", grace=5), Path(job.directory, "control.json")
+    for age, expected in ((0, []), (20, []), (36, ["scancel 12_[1]"])):
+        if age:
+            os.utime(control, (time.time() - age, time.time() - age))
+        tick = cluster.backend()
+        tick.cancel([wish])
+        tick.poll([])
+        assert cluster.calls("scancel") == expected
+
+
 def test_an_idle_backend_asks_nobody(cluster: FakeCluster) -> None:
     backend = cluster.backend()
     backend.poll([])
@@ -295,7 +312,7 @@ def test_a_directory_that_cannot_be_written_is_no_reason_to_give_up(cluster: Fak
 
 
 def test_while_the_scheduler_does_not_answer_nothing_is_handed_to_it(cluster: FakeCluster) -> None:
-    first, second, backend = cluster.job(), cluster.job(), cluster.backend()
+    first, second, backend = cluster.job(), cluster.job(), cluster.backend(**IMPATIENT)
     cluster.says("sbatch", hangs=True)
     backend.submit(batch_of(first))
     assert backend.submit(batch_of(second)) == []

@@ -16,7 +16,7 @@ from runyard import runner
 from runyard.backends.base import Batch, Job, Stop
 from runyard.backends.batch import far
 from runyard.backends.batch.dialect import Unanswered
-from runyard.backends.batch.files import Files, Trace
+from runyard.backends.batch.files import Fenced, Files, Trace
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
@@ -118,7 +118,7 @@ def test_a_fence_keeps_what_has_not_begun_from_beginning(files: Files, tmp_path:
     Path(running.directory, "started").mkdir()
     Path(unstaged.directory).rmdir()
     stops = [Stop(job=each, reason="user", grace=5) for each in (waiting, running, unstaged)]
-    assert files.fence(stops) == [True, False, True]
+    assert [told and told.prevented for told in files.fence(stops)] == [True, False, True]
     record = json.loads(Path(waiting.directory, "status.json").read_text())
     assert (record["state"], record["ending"], record["stop_reason"]) == ("ended", "stopped", "user")
     assert not Path(running.directory, "status.json").exists()
@@ -127,7 +127,7 @@ def test_a_fence_keeps_what_has_not_begun_from_beginning(files: Files, tmp_path:
 
 def test_a_fence_without_a_record(files: Files, tmp_path: Path) -> None:
     one = job(tmp_path, 1)
-    assert files.fence([Stop(job=one, reason="lost", grace=0)], record=False) == [True]
+    assert files.fence([Stop(job=one, reason="lost", grace=0)], record=False) == [Fenced(prevented=True, told=0)]
     assert sorted(os.listdir(one.directory)) == ["control.json", "started"]
 
 
@@ -166,7 +166,7 @@ def test_the_far_side_runs_on_old_interpreters(component: Any, version: str, tmp
     assert enter(files, one) == [None]
     files.accept("b", "12", [1])
     assert files.look([one])[one.key].accepted == "12"
-    assert files.fence([Stop(job=one, reason="user", grace=1)]) == [True]
+    assert files.fence([Stop(job=one, reason="user", grace=1)]) == [Fenced(prevented=True, told=0)]
 
 
 def test_the_far_side_needs_nothing_but_the_standard_library() -> None:

@@ -60,9 +60,13 @@ def test_a_change_that_keeps_size_and_times_is_seen(project: Path, camera: Camer
 
 
 def test_a_young_file_is_not_trusted(project: Path, camera: Camera, reads: list[str]) -> None:
-    write(project, {"a.py": "a"})
-    code(project, camera)
-    code(project, camera)
+    for _ in range(20):  # on a busy machine it may be old before it is looked at
+        write(project, {"a.py": "a"})
+        reads.clear()
+        code(project, camera)
+        code(project, camera)
+        if reads == ["a.py", "a.py"]:
+            break
     assert reads == ["a.py", "a.py"]
 
 
