@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -166,10 +165,13 @@ def shell(body: str) -> dict[str, Any]:
     return {"command": ["sh", "-c", body]}
 
 
-def begin_nowhere(yard: OnCluster, native: str) -> None:
-    """Its directory goes while it waits."""
-    shutil.rmtree(yard.batch_directory(native))
+def begin_nowhere(yard: OnCluster, native: str, known: Known) -> None:
+    """The directory of its batch is away when it is to begin."""
+    place, away = yard.batch_directory(native), yard.home / f"away-{secrets.token_hex(4)}"
+    place.rename(away)
     release(yard, native)
+    until(lambda: known(native), timeout=120, what="the scheduler knows that it cannot begin")
+    away.rename(place)
 
 
 class Gate:

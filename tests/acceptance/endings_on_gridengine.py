@@ -58,11 +58,13 @@ def forgotten(yard: OnCluster) -> Ending:
 
 @called("in error (Eqw)", GRID_ENGINE)
 def in_error(yard: OnCluster) -> Ending:
+    def known(native: str) -> bool:
+        return "E" in engine(yard).state(native)
+
     return Ending(
         spec={"command": ["true"], "options": held(yard)}, outcome=("failed", "launch"),
-        told=r"Grid Engine could not start it: .*can't chdir to /",
-        known=lambda native: "E" in engine(yard).state(native),
-        cause=lambda run, native: begin_nowhere(yard, native), begins=False,
+        told=r"Grid Engine could not start it: .*can't chdir to /", known=known,
+        cause=lambda run, native: begin_nowhere(yard, native, known), begins=False,
     )  # fmt: skip
 
 

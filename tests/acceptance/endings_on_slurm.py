@@ -80,9 +80,10 @@ def out_of_slurms_time(yard: OnCluster) -> Ending:
 @called("no directory", SLURM)
 def no_directory(yard: OnCluster) -> Ending:
     """Slurm cannot even open the job's output, so there is nothing but its word."""
+    known = is_in(yard, "FAILED")
     return Ending(
         spec={"command": ["true"], "options": held(yard)}, outcome=("failed", "launch"), told="JobLaunchFailure",
-        known=is_in(yard, "FAILED"), cause=lambda run, native: begin_nowhere(yard, native), begins=False,
+        known=known, cause=lambda run, native: begin_nowhere(yard, native, known), begins=False,
     )  # fmt: skip
 
 
