@@ -34,7 +34,8 @@ TABLES: dict[str, Table] = {
     "slurm": {**BOTH, **SLURM, "preempted": endings_on_slurm.preempted, **LATE},
     "gridengine": {**BOTH, **GRID_ENGINE, **LATE},
 }
-BY_US = ("cancelled by runyard", "cancelled by runyard while it waits", "deaf")
+HEARD = ("cancelled by runyard", "cancelled by runyard while it waits")
+BY_US = (*HEARD, "deaf")
 
 
 class Company:
@@ -143,7 +144,7 @@ def bring_about(company: Company) -> list[str]:
     if endings.on_slurm(company.yard):
         for node in ("n2", "n3"):
             endings.slurm(company.yard).declare_down(node)
-    company.await_known([*others, "cancelled by runyard"])
+    company.await_known([*others, *HEARD])
     return others
 
 

@@ -148,7 +148,7 @@ class Queueing(abc.ABC):
     @abc.abstractmethod
     def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
         """Remove what is noted of this owner's batches, except for those in `kept`; `like` is the name of any batch of
-        the same yard. What the queue still has stays. False: there is something left to clear."""
+        the same yard. What runs stays, what waits is taken out of the queue. False: something is left to clear."""
 
 
 class Permitting(abc.ABC):

@@ -56,11 +56,24 @@ def test_batches_go_when_nobody_needs_them(site: Site) -> None:
     assert left(site) == {name(2), name(4), other(1)}, "one is kept, one is another site's, one another yard's"
 
 
-def test_what_waits_in_the_queue_keeps_its_manifest(site: Site) -> None:
-    name, backend = Names(), site.backend(**({"hold": ""} if site.kind == "slurm" else {"h": ""}))
-    backend.submit(batch_of(site.sleeper(), name(1)))
+def test_what_runs_keeps_its_manifest(site: Site) -> None:
+    name, backend, sleeper = Names(), site.backend(), site.sleeper()
+    backend.submit(batch_of(sleeper, name(1)))
+    until(lambda: Path(sleeper.directory, "started").exists(), "its begin")
     assert not backend.clear(name(9), "cedar", ())
     assert left(site) == {name(1)}
+    assert not recorded(sleeper)
+
+
+def test_what_only_waits_leaves_the_queue(site: Site) -> None:
+    """Who stopped it was gone before the scheduler was told."""
+    name, backend = Names(), site.backend(**({"hold": ""} if site.kind == "slurm" else {"h": ""}))
+    backend.submit(batch_of(site.sleeper(), name(1)))
+    backend.submit(batch_of(site.sleeper(), name(2)))
+    assert not backend.clear(name(9), "cedar", {name(2)}), "it has its manifest until it is gone"
+    until(lambda: backend.clear(name(9), "cedar", {name(2)}), "nothing but what is kept in the queue")
+    assert left(site) == {name(2)}
+    assert not backend.clear(name(9), "cedar", ()), "what is kept is still in the queue"
 
 
 def test_a_scheduler_that_does_not_answer_keeps_everything(slurm_lab: Callable[..., SlurmLab]) -> None:

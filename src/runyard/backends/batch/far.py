@@ -64,12 +64,18 @@ def _fence(stop: Json) -> Optional[Json]:
         try:
             os.mkdir(directory + "/started", 0o700)
         except FileExistsError:
-            return {"prevented": False, "told": told}
+            return {"prevented": _was_prevented(directory), "told": told}
         if stop["record"]:
             _replace(directory + "/status.json", json.dumps(dict(stop["record"], ended_at=time.time())))
         return {"prevented": True, "told": told}
     except OSError:
         return None
+
+
+def _was_prevented(directory: str) -> bool:
+    """By one who may have been gone before the scheduler was told. A runner's own record has the runner's number."""
+    record = _read_json(directory + "/status.json")
+    return isinstance(record, dict) and record.get("state") == "ended" and "pid" not in record
 
 
 def _tell(path: str, control: Json) -> float:

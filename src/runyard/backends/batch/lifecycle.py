@@ -79,7 +79,7 @@ class BatchBackend(Backend, Queueing):
         return self._sender.room()
 
     def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
-        return clear.clear(self._files, self._watch, naming.yard_prefix(like), owner, kept)
+        return clear.clear(self._files, self._watch, self._scheduler, naming.yard_prefix(like), owner, kept)
 
     def dry_run(self, batch: Batch) -> DryRun:
         """The very script and command lines of a submit. Raises InvalidInput for what the scheduler cannot be asked."""

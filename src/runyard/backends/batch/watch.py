@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from runyard.backends.base import Job, Presence, Sighting, Stop
@@ -108,6 +108,11 @@ class Watch:
     def busy_batches(self) -> frozenset[str]:
         """Those of which anything is in the queue now, and not over. Raises Unanswered."""
         return self._queue_now().busy_batches
+
+    def waiting(self, batches: Collection[str]) -> list[Native]:
+        """What is in the queue now of these, and has not begun. Raises Unanswered."""
+        found = (natives for (batch, _), natives in self._queue_now().natives.items() if batch in batches)
+        return [native for natives in found for native in natives if native.stage in (Stage.WAITING, Stage.STUCK)]
 
     def doubt(self, text: str) -> None:
         """The scheduler did not answer: nothing is known until it does, and it is left alone for a while."""

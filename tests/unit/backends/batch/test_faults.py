@@ -293,6 +293,20 @@ def test_a_runner_that_does_not_hear_is_ended_though_each_tick_of_cron_begins_an
         assert cluster.calls("scancel") == expected
 
 
+def test_a_job_that_never_begins_leaves_the_queue_though_who_stopped_it_was_gone_before(cluster: FakeCluster) -> None:
+    """A command of a home without a daemon ends when it has written its wish; a tick of cron does the rest."""
+    job, backend = cluster.job(), cluster.backend()
+    accepted(cluster, backend, job)
+    cluster.says("squeue", line(job, "PENDING"))
+    wish = Stop(job=job, reason="user", grace=5)
+    cluster.backend().cancel([wish])
+    assert cluster.calls("scancel") == []
+    tick = cluster.backend()
+    tick.cancel([wish])
+    tick.poll([])
+    assert cluster.calls("scancel") == ["scancel 12_[1]"]
+
+
 def test_an_idle_backend_asks_nobody(cluster: FakeCluster) -> None:
     backend = cluster.backend()
     backend.poll([])
