@@ -28,8 +28,9 @@ class Pool:
         self._yard = yard
         added = yard.cli("site", "add", SITE, "--kind", "local", "--served-by", "agent")
         assert added.returncode == 0, added.stderr
-        token = yard.cli("token", "create", "pool-agent", "--role", "agent", "--site", SITE, "-q").stdout.strip()
-        self._env = {**yard.env, "RUNYARD_URL": yard.url, "RUNYARD_TOKEN": token}
+        words = ("--role", "agent", "--site", SITE, "-q")
+        self.token = yard.cli("token", "create", "pool-agent", *words).stdout.strip()
+        self._env = {**yard.env, "RUNYARD_URL": yard.url, "RUNYARD_TOKEN": self.token}
 
     def lead_to(self, url: str) -> None:
         """Agents that start from now on reach the yard there."""

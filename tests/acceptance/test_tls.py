@@ -104,6 +104,30 @@ def test_a_run_from_submit_to_fetch_by_tls(lab: Lab, tmp_path: Path) -> None:
     assert (tmp_path / "results" / "model.bin").read_bytes() == bytes(range(256)) * 4096
 
 
+def test_a_tick_of_cron_knows_whom_to_trust(lab: Lab) -> None:
+    """Cron gives it no environment: address, authority and token come from the files of its home."""
+    pool = Pool(lab.yard)
+    home = pool.home("cron")
+    home.chmod(0o700)
+    (home / "config.toml").write_text(f'url = "{lab.url}"\nca_file = "{lab.authority}"\n')
+    (home / "token").write_text(pool.token)
+    (home / "token").chmod(0o600)
+    run = lab.cli("submit", "-q", "--site", SITE, "--", "echo", "hello", SSL_CERT_FILE=lab.authority).stdout.strip()
+    printed = subprocess.run(
+        Yard.command("check", "--site", SITE, "--dir", str(home / "site"), "--crontab"), capture_output=True, text=True,
+        env={**lab.yard.env, "RUNYARD_HOME": str(home)}, timeout=120, check=True,
+    ).stdout  # fmt: skip
+    tick = ["env", "-i", "/bin/sh", "-c", printed.strip().removeprefix("* * * * * ")]
+
+    def is_over() -> bool:
+        done = subprocess.run(tick, capture_output=True, text=True, timeout=240, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return lab.yard.cli("wait", run, "--timeout", "1s").returncode == 0
+
+    waiting.until(is_over, "ticks that execute it and tell its end", timeout_s=120)
+    assert lab.yard.cli("logs", run).stdout == "hello\n"
+
+
 def check_sockets(agent: int, port: int) -> None:
     """Nobody can dial in to an agent, and it dials the proxy alone."""
 
