@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -95,3 +96,16 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 def pair(make_yard: Callable[..., Yard], **settings: Any) -> tuple[Yard, Yard]:
     """Two servers that take no runs on their own machine."""
     return make_yard(local_site="off", **settings), make_yard(local_site="off", **settings)
+
+
+@contextlib.contextmanager
+def command(yard: Yard, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """One that is under way at this server, and ended afterwards."""
+    with subprocess.Popen(
+        yard.command(*words), env=yard.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.pool import SITE, Pool, Work
-from tests.acceptance.servers import Door, holder_of, pair
+from tests.acceptance.servers import Door, command, holder_of, pair
 from tests.acceptance.witness import Witness, until
 from tests.integration.broker.producers import Producer
 from tests.labs.s3 import S3Lab
@@ -36,18 +35,6 @@ def servers_anywhere(
     lab: S3Lab = request.getfixturevalue("s3_lab")()
     access = {"s3_key_id": lab.access.key_id, "s3_secret": lab.access.secret}
     return pair(make_yard, store=postgres_url, blobs=lab.location(lab.bucket()), **access)
-
-
-@contextlib.contextmanager
-def command(yard: Yard, *words: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        yard.command(*words), env=yard.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_what_is_handed_in_at_one_server_is_done_followed_and_cancelled_at_another(

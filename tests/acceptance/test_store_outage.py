@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ import runyard
 from runyard import errors
 from runyard.store.outage import IN_DOUBT
 from tests.acceptance.pool import SITE, Pool
-from tests.acceptance.servers import Door, holder_of, pair
+from tests.acceptance.servers import Door, command, holder_of, pair
 from tests.acceptance.witness import Witness, until
 from tests.labs.postgres import Server
 from tests.labs.yard import Yard
@@ -85,18 +84,6 @@ class Customer:
                 self.accepted[name] = client.submit(self._command, name=name, site=SITE).id
             except errors.RunyardError as error:
                 self.refused[name] = error
-
-
-@contextlib.contextmanager
-def command(yard: Yard, *words: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        yard.command(*words), env=yard.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def patient(directory: Path, code: int = 0) -> list[str]:
