@@ -3,7 +3,7 @@
 #   docker run --detach --init --name worker --hostname worker --gpus all --volume worker:/var/lib/runyard \
 #     --volume "$PWD/worker_token:/run/secrets/worker_token:ro" --env RUNYARD_TOKEN_FILE=/run/secrets/worker_token \
 #     --env RUNYARD_URL=http://yard.lab.example:9090 runyard-worker
-# BASE is what the runs need, any image with Python 3.11 or newer: --build-arg BASE=my-training-image
+# BASE is what the runs need, any image with Python 3.11 or newer and its module venv: --build-arg BASE=my-training-image
 # No GPU is needed to build it: the driver comes with --gpus when it starts.
 ARG BASE=python:3.13-slim
 FROM ${BASE}

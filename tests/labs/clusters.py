@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.labs import gridengine, rabbitmq, slurm
+from tests.labs.docker import DockerLab
 from tests.labs.lab import Lab
 from tests.labs.nodes import NodeLab
 from tests.labs.s3 import S3Lab
@@ -150,6 +151,18 @@ def node_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Cal
         component("root")
         chosen = names or ("hoff", "norman", "pitts")
         lab: NodeLab = borrow(("nodes", chosen), lambda: NodeLab(chosen))
+        return lab
+
+    return get
+
+
+@pytest.fixture
+def docker_lab(component: Callable[[str], str], borrow: Callable[..., Any]) -> Callable[[], DockerLab]:
+    """`docker_lab()` is a Docker on a machine of its own, with an image to build others from."""
+
+    def get() -> DockerLab:
+        component("docker")
+        lab: DockerLab = borrow("docker", DockerLab)
         return lab
 
     return get

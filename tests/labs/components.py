@@ -15,11 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from runyard.agent.spool import looking, place
 from tests.labs import cgroups
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -208,10 +210,18 @@ def _sshd() -> str:
     return _number(_answer("ssh", "-V").removeprefix("OpenSSH_"))
 
 
+_LIKE_DOCKER = """mount -t tmpfs tmpfs /mnt; cd /mnt; mkdir a b c d
+mount -t overlay -o lowerdir=a,upperdir=b,workdir=c overlay d
+iptables -t nat -S"""
+
+
 def _docker() -> str:
-    """A daemon that answers and has the base of deploy/'s images: to fetch one needs a registry."""
-    _answer("docker", "image", "inspect", "python:3.13-slim")
-    return _number(_answer("docker", "version", "--format", "{{.Server.Version}}"))
+    """What a Docker of our own consists of, what makes an image without a registry, and a kernel that lends itself."""
+    _root()
+    for name in ("containerd", "runc", "iptables", "mmdebstrap"):
+        _program(name)
+    _answer("unshare", "-mn", "sh", "-ec", _LIKE_DOCKER)
+    return _number(_answer(_program("dockerd"), "--version"))
 
 
 def _exfat() -> str:
@@ -230,6 +240,15 @@ def _fuse() -> str:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise Missing("/dev/fuse cannot be used")
     return "/dev/fuse"
+
+
+def _generations() -> str:
+    """Not every file system tells one use of an inode from the next; the tests' own directories lie on some."""
+    with tempfile.TemporaryDirectory() as outer, place.opened(Path(outer)) as opened:
+        os.mkdir("one", dir_fd=opened)
+        if not looking.generation("one", opened):
+            raise Missing(f"the file system of {outer} does not tell them")
+    return "FS_IOC_GETVERSION"
 
 
 def _program(name: str, where: str = "/usr/sbin:/sbin") -> str:
@@ -279,6 +298,7 @@ KNOWN = {
         Component(name="rsync", find=lambda: _number(_answer("rsync", "--version"))),
         Component(name="exfat", find=_exfat, everywhere=False),
         Component(name="fuse", find=_fuse, everywhere=False),
+        Component(name="inode generations", find=_generations, everywhere=False),
         Component(name="git", find=lambda: _number(_answer("git", "--version"))),
         Component(name="trainer", find=_trainer),
         Component(name="keras 2", find=_keras2, everywhere=False),

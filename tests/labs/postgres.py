@@ -97,10 +97,12 @@ class Server:
             self._execute(f"DROP ROLE {name}")
 
     @contextmanager
-    def database(self, owner: str = "postgres") -> Iterator[str]:
+    def database(self, owner: str = "postgres", encoding: str = "UTF8") -> Iterator[str]:
         """The address of a fresh database, dropped afterwards."""
         name = f"test_{os.getpid()}_{next(_NUMBERS)}"
-        self._execute(f"CREATE DATABASE {name} OWNER {owner}")
+        # The plain locale of C goes with every encoding, and only the empty template with another one than its own.
+        apart = "" if encoding == "UTF8" else f"TEMPLATE template0 LOCALE 'C' ENCODING '{encoding}'"
+        self._execute(f"CREATE DATABASE {name} OWNER {owner} {apart}")
         try:
             yield self.url(name)
         finally:

@@ -1,4 +1,4 @@
-"""What can be said of deploy/ without containers: base images cannot be fetched everywhere, so none is built."""
+"""What can be said of deploy/ without containers; tests/acceptance/test_images.py has some."""
 
 from __future__ import annotations
 

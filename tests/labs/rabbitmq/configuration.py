@@ -10,6 +10,7 @@ from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 ADMIN = "lab"
+USUAL_MESSAGE_SIZE = 128 << 20
 
 _LOOPBACK = "-kernel inet_dist_use_interface {127,0,0,1}"
 # Small, and without the busy waiting by which the Erlang machine buys latency.
@@ -20,7 +21,7 @@ _ERLANG = f"{_LOOPBACK} +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
 class Options:
     nodes: int = 1
     consumer_timeout_s: int | None = None  # how long a message may stay unacknowledged; RabbitMQ's default is 30 min
-    max_message_size: int | None = None  # bytes; RabbitMQ's default is 128 MiB, and 16 MiB since 4.0
+    max_message_size: int | None = None  # bytes; RabbitMQ's default is USUAL_MESSAGE_SIZE, and 16 MiB since 4.0
     quorum: bool = True  # without: as a broker that knows no quorum queues
     overrides: tuple[tuple[str, str], ...] = ()  # lines of rabbitmq.conf
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -169,6 +170,19 @@ class RabbitLab(Lab):
                 self.admin("DELETE", "connections", name)
         return len(names)
 
+    @contextlib.contextmanager
+    def other_message_size(self, size: int) -> Iterator[None]:
+        """The largest message of channels that open meanwhile, as after a restart with another max_message_size."""
+        usual = self.options.max_message_size or configuration.USUAL_MESSAGE_SIZE
+        self._set("max_message_size", size)
+        try:
+            yield
+        finally:
+            self._set("max_message_size", usual)
+
+    def _set(self, name: str, value: int) -> None:
+        self._control(self.nodes[0], "eval", f"application:set_env(rabbit, {name}, {value}).")
+
     # Faults, and their repair
 
     def pid(self, node: str) -> int:
@@ -181,9 +195,6 @@ class RabbitLab(Lab):
     def kill(self, node: str) -> None:
         """kill -9."""
         self._daemons.kill(node)
-
-    def stop_node(self, node: str) -> None:
-        self._daemons.stop(node)
 
     def start_node(self, node: str, *, empty: bool = False) -> None:
         """`empty`: its disk was lost. What is left of a cluster must forget such a node before it may come back."""

@@ -31,6 +31,7 @@ class RodanApi:
         """`certificate`: the files of a certificate and its key, for TLS."""
         self.form, self.user, self.password = form, "trainer@example.org", secrets.token_urlsafe(12)
         self.token = secrets.token_hex(20)
+        self.login = LOGIN  # /auth/token/ before April 2020
         self.files: dict[str, bytes] = {}
         self.answers: dict[str, int] = {}  # statuses instead of files
         self.redirects: dict[str, str] = {}
@@ -70,7 +71,7 @@ class RodanApi:
         return path
 
     def logins(self) -> list[dict[str, str]]:
-        return [one.form for one in self.asked if one.path == LOGIN]
+        return [one.form for one in self.asked if one.path == self.login]
 
     def downloads(self) -> list[Asked]:
         return [one for one in self.asked if one.method == "GET"]
@@ -86,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._note("POST", form)
         if self.path in self.rodan.redirects:
             self._redirect()
-        elif self.path != LOGIN:
+        elif self.path != self.rodan.login:
             self._json(404, {"detail": "Not found."})
         else:
             self._login(form)
