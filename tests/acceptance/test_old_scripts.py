@@ -237,10 +237,10 @@ def test_the_queue_in_both_tools_words(desk: Desk) -> None:
     assert shown[str(held)] == ("later", "PD", "(Dependency)")
     assert shown[f"{running}_1"][:2] == ("nap", "R")
     assert "RUNNING" in desk.say("squeue", "-l", "-j", f"{running}_2")
-    assert desk.say("squeue", "-h", "-o", "%i %T", "-j", f"{running}_3") == f"{running}_[3%2] PENDING\n"
+    assert desk.say("squeue", "-h", "-o", "%i %T", "-j", f"{running}_3") == f"{running}_3 PENDING\n"
     states = {line.split()[0]: line.split()[4] for line in desk.say("qstat").splitlines()[2:]}
     assert (states[str(running)], states[str(held)]) == ("qw", "hqw")
-    assert desk.say("scancel", f"{running}_[3-4]") == ""
+    assert desk.say("scancel", f"{running}_3,{running}_[4]") == ""
     assert re.search(rf"has registered the job-array task {running}.1 for deletion", desk.say("qdel", f"{running}.1"))
     desk.say("scancel", "-n", "nap")
     desk.wait(*range(running, running + 5), held)
@@ -357,9 +357,14 @@ NOT_SUPPORTED = [
     (["qsub", "-N", "a/b", "x.sh"], "-N: the name must not contain /"),
     (["squeue", "-j", "99"], "slurm_load_jobs error: Invalid job id specified"),
     (["squeue", "-t", "BOGUS"], "invalid job state specified: BOGUS"),
+    (["squeue", "42"], "squeue: '42' is no option"),
     (["scancel"], "no job identification provided"),
+    (["scancel", "-t", "BOGUS", "99"], "invalid job state specified: BOGUS"),
     (["scancel", "x"], "Invalid job id x"),
     (["qstat", "-xml"], "qstat: -xml is not supported"),
+    (["qstat", "-g", "c"], "qstat: -g c is not supported"),
+    (["qstat", "-s", "z"], "qstat: -s z is not supported"),
+    (["qstat", "42"], "qstat: '42' is no option"),
     (["qdel"], "no job was named"),
 ]
 
@@ -370,6 +375,45 @@ def test_what_is_not_supported_is_named(desk: Desk) -> None:
         done = desk.run(*words)
         assert done.returncode != 0
         assert done.stderr.splitlines()[0] == f"error: {sentence}"
+
+
+def test_how_to_answer_may_stand_in_the_script(desk: Desk) -> None:
+    desk.script("slurm.sh", "#!/bin/sh\n#SBATCH --wait --parsable\nexit 3\n")
+    done = desk.run("sbatch", "slurm.sh")
+    assert (done.stdout, done.returncode) == ("1\n", 3)
+    desk.script("grid.sh", "#!/bin/sh\n#$ -cwd -terse -sync y\nexit 4\n")
+    done = desk.run("qsub", "grid.sh")
+    assert (done.stdout, done.returncode) == ("2\nJob 2 exited with exit code 4.\n", 4)
+
+
+def test_what_is_mine_is_not_what_others_have(desk: Desk) -> None:
+    """Somebody who may do everything, and has no runs."""
+    theirs = desk.submit("sbatch", "--job-name=nap", "--wrap", "sleep 600")
+    token = desk.say("token", "create", "grace", "--role", "admin", "-q").strip()
+    desk.yard.env["RUNYARD_TOKEN"] = token
+    for words in (["scancel", "--me"], ["qdel", "nap"], ["qdel", "-u", "grace"], ["qdel", "-u", "grace", str(theirs)]):
+        desk.run(*words)
+    assert desk.say("qstat") == desk.say("squeue", "-h", "--me") == ""
+    assert desk.say("squeue", "-h", "-o", "%i %T") in (f"{theirs} RUNNING\n", f"{theirs} PENDING\n")
+    desk.say("scancel", str(theirs))
+
+
+def test_lists_and_patterns_of_grid_engine(desk: Desk) -> None:
+    ids = [desk.submit("qsub", "-cwd", "-N", name, "-b", "y", "sleep 600") for name in ("a1", "a2", "b1", "b2", "c")]
+    held = desk.submit("qsub", "-cwd", "-hold_jid", "a?,c", "-N", "later", "-b", "y", "true")
+    assert desk.yard.client().run(held).spec["after_any"] == [ids[0], ids[1], ids[4]]
+    array = desk.submit("qsub", "-cwd", "-N", "tasks", "-t", "1-2", "-b", "y", "sleep 600")
+    assert f"task {array}.2" in desk.say("qdel", "tasks", "-t", "2")
+    desk.wait(array + 1)
+    assert desk.state(array) != "cancelled"
+    desk.say("qdel", "a*,b1,tasks")
+    desk.wait(*ids[:3])
+    for nothing in (["qdel", ""], ["qdel", "-u", ""], ["scancel", ""], ["scancel", "--me", ""]):
+        assert desk.run(*nothing).returncode != 0, "a variable that a script did not set"
+    assert {line.split()[2] for line in desk.say("qstat", "-u", "*").splitlines()[2:]} == {"b2", "c", "later"}
+    desk.say("qdel", "-u", "nobody,*")
+    desk.wait(*ids[3:], held)
+    assert desk.say("qstat") == ""
 
 
 def test_jobs_that_never_were(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,12 +20,10 @@ class Jobs:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def me(self) -> str | None:
-        """The name that the yard knows the caller by; None before the first run."""
-        try:
-            return str(self._client.last().owner)
-        except errors.NotFound:
-            return None
+    @functools.cached_property
+    def me(self) -> str:
+        """The name that the yard knows the caller by."""
+        return str(self._client.call("GET", "/me")["name"])
 
     def active(self, **filters: Any) -> list[Run]:
         """Runs that have not ended, oldest first."""
@@ -32,14 +31,18 @@ class Jobs:
 
     def find(self, job: Reference) -> list[Run]:
         """The runs of a job, or of those of its tasks that are meant; none when there is no such job."""
-        if job.number is None:
-            return self.active(name=job.name, owner=self.me())
-        first = self._client.runs_by_id([job.number]).get(job.number)
+        runs = self._called(str(job.name)) if job.number is None else self._numbered(job.number)
+        return runs if job.tasks is None else [run for run in runs if _index(run) in job.tasks]
+
+    def _called(self, name: str) -> list[Run]:
+        return [run for run in self.active(owner=self.me) if jobs.is_called(run, name)] if name else []
+
+    def _numbered(self, number: int) -> list[Run]:
+        first = self._client.runs_by_id([number]).get(number)
         if first is None:
             return []
         found = self._client.runs_by_id(jobs.members(first.data))
-        runs = [found[number].data for number in sorted(found)]
-        return runs if job.tasks is None else [run for run in runs if _index(run) in job.tasks]
+        return [found[member].data for member in sorted(found)]
 
     def parents(self, job: Job) -> list[dict[str, list[int]]]:
         """For each task of the job: the ids of the runs that it comes after."""
@@ -66,6 +69,11 @@ class Jobs:
 
 def _index(run: Run) -> int | None:
     return int(run["array"]["index"]) if run["array"] else None
+
+
+def named_words(words: Iterable[str]) -> list[str]:
+    """Each may be a list. An empty one stays, and names nothing: a variable without a value never means all jobs."""
+    return [word for text in words for word in wanted_ids([text]) or [text]]
 
 
 def wanted_ids(lists: Iterable[str]) -> list[str]:

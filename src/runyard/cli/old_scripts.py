@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from runyard import machine
-from runyard.bridges.scripts import answers, slips, translate
+from runyard.bridges.scripts import answers, results, slips, translate
 from runyard.bridges.scripts.flags import Given
 from runyard.bridges.scripts.job import Here, Job
 from runyard.bridges.scripts.script import Script
@@ -19,6 +19,7 @@ def submit(job: Job, source: Script | None, here: Here) -> list[Run]:
     client = Client(notify=output.remark)
     translate.place(job, client.sites())
     parents = Jobs(client).parents(job)
+    results.follow(job, here)
     found = slips.in_script(source, here) if source is not None else []
     job.notices += [*found, *slips.in_job(job, here)]
     old_tools.tell(job.notices)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from runyard import errors
 from runyard.bridges.scripts import flags
 from runyard.bridges.scripts.flags import Fate, Flag, Given, Table
 from runyard.bridges.scripts.job import Here, Notice
@@ -35,6 +36,11 @@ class OldCommand(click.Command):
         if "help" in given:
             click.echo(ctx.get_help())
             ctx.exit()
+        if given.words and not self._words:
+            word, program = given.words[0], self._table.program
+            raise errors.InvalidInput(
+                f"{program}: {word!r} is no option", f"name jobs with runyard {program} -j {word}"
+            )
         ctx.params["given"] = given
         return []
 

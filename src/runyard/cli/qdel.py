@@ -10,7 +10,7 @@ from runyard.bridges.scripts.flags import Given
 from runyard.bridges.scripts.gridengine import QDEL
 from runyard.bridges.scripts.jobs import Reference
 from runyard.cli import changes, failures, old_tools, output
-from runyard.cli.old_jobs import Jobs, Run
+from runyard.cli.old_jobs import Jobs, Run, named_words, wanted_ids
 from runyard.cli.selection import ACTIVE
 from runyard.client import Client
 
@@ -25,18 +25,30 @@ def command(given: Given) -> int:
         raise errors.InvalidInput("no job was named", "name jobs: runyard qdel 42 43.1")
     client = Client(start=False)
     known = Jobs(client)
-    found = {word: [run for run in known.find(_reference(word, given)) if _is_there(run)] for word in given.words}
+    owners = wanted_ids(given.all("u"))
+    found = _chosen(given, known, owners)
     runs = [run for named in found.values() for run in named]
-    if not given.words:
-        runs = [run for owner in given.all("u") for run in known.active(owner=owner)]
     outcome = _delete(client, runs)
+    missing = [answers.missing(word, owners, known.me) for word, named in found.items() if not named]
     if "json" in given:
-        return outcome.tell(output.writer(True), lambda run: "", "")
-    _tell(runs, outcome, known.me() or "")
-    missing = [word for word, named in found.items() if not named]
-    for word in missing:
-        click.echo(f'denied: job "{word}" does not exist')
+        return outcome.tell(output.writer(True), lambda run: "", "") or int(bool(missing))
+    _tell(runs, outcome, known.me)
+    for sentence in missing:
+        click.echo(sentence)
     return 1 if missing or outcome.refused else 0
+
+
+def _chosen(given: Given, known: Jobs, owners: list[str]) -> dict[str | None, list[Run]]:
+    """What each word means; without one, all that these people have."""
+    named: dict[str | None, list[Run]] = {None: []}
+    if given.words:
+        named = {word: known.find(_reference(word, given)) for word in named_words(given.words)}
+    elif owners:
+        named = {None: known.active()}
+    return {
+        word: [run for run in runs if _is_there(run) and (not owners or qstat.is_of(run, owners))]
+        for word, runs in named.items()
+    }
 
 
 def _reference(word: str, given: Given) -> Reference:

@@ -19,7 +19,6 @@ from runyard.client import Client
 
 REMEMBERED = datetime.timedelta(days=7)  # how long a job that could not start stays in the list
 MOST_REMEMBERED = 200
-_KINDS = {"p": ("qw", "hqw", "Eqw"), "r": ("r", "dr"), "a": ("qw", "hqw", "Eqw", "r", "dr")}
 
 
 @old_tools.old_command(QSTAT, "")
@@ -29,6 +28,7 @@ def command(given: Given) -> None:
     A job of qsub that could not be started is shown with the state Eqw for a week, or until qdel removes it from the
     list; qstat -j tells the reason.
     """
+    by_task = qstat.read_groups(given.get("g"))
     client = Client(start=False)
     known = Jobs(client)
     named = [word for text in given.all("j") for word in text.split(",") if word]
@@ -39,17 +39,17 @@ def command(given: Given) -> None:
     if "json" in given:
         output.writer(True).write({"jobs": runs}, lambda console: None)
         return
-    for line in qstat.lines(runs, by_task=given.get("g") == "d"):
+    for line in qstat.lines(runs, by_task=by_task):
         click.echo(line)
 
 
 def _chosen(given: Given, client: Client, known: Jobs) -> list[Run]:
-    owners = [item for text in given.all("u") for item in text.split(",")] or [known.me() or ""]
-    filters: dict[str, Any] = {"owner": owners[0]} if owners != ["*"] and len(owners) == 1 else {}
+    owners = [item for text in given.all("u") for item in text.split(",")] or [known.me]
+    filters: dict[str, Any] = {"owner": owners[0]} if len(owners) == 1 and not set(owners[0]) & set("*?[") else {}
     runs = [*known.active(**filters), *_in_error(client, filters)]
-    kinds = _KINDS.get(given.get("s") or "a", ())
+    kinds = qstat.read_states(given.get("s") or "a")
     sites = [item.partition("@")[0] for text in given.all("q") for item in text.split(",")]
-    mine = [run for run in runs if "*" in owners or run["owner"] in owners]
+    mine = [run for run in runs if qstat.is_of(run, owners)]
     return [run for run in mine if (not sites or run["site"] in sites) and qstat.state(run) in kinds]
 
 

@@ -22,12 +22,13 @@ def command(given: Given) -> int:
       runyard qsub -cwd -b y -hold_jid 42 python evaluate.py
     """
     here = old_tools.here()
-    from_stdin = given.words[:1] in ([], ["-"]) and given.get("b") not in ("y", "yes")
+    from_stdin = given.words[:1] in ([], ["-"]) and not qsub.is_yes(given, "b")
     source = qsub.load(given, old_tools.standard_input() if from_stdin else b"")
-    job = qsub.read(given, source, here)
+    whole = qsub.all_flags(given, source)
+    job = qsub.read(whole, source, here)
     runs = old_scripts.submit(job, source, here)
-    old_scripts.answer(job, runs, given, terse="terse" in given)
-    if given.get("sync") not in ("y", "yes"):
+    old_scripts.answer(job, runs, whole, terse="terse" in whole)
+    if not qsub.is_yes(whole, "sync"):
         return 0
     code = old_scripts.wait(runs)
     for run in runs:

@@ -22,7 +22,8 @@ def command(given: Given) -> int:
     here = old_tools.here()
     from_stdin = not given.words and "wrap" not in given
     source = sbatch.load(given, old_tools.standard_input() if from_stdin else b"")
-    job = sbatch.read(given, source, here)
+    whole = sbatch.all_flags(given, source)
+    job = sbatch.read(whole, source, here)
     runs = old_scripts.submit(job, source, here)
-    old_scripts.answer(job, runs, given, terse="parsable" in given, quiet="quiet" in given)
-    return old_scripts.wait(runs) if "wait" in given else 0
+    old_scripts.answer(job, runs, whole, terse="parsable" in whole, quiet="quiet" in whole)
+    return old_scripts.wait(runs) if "wait" in whole else 0

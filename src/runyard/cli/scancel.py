@@ -7,7 +7,7 @@ from runyard.bridges.scripts import answers, jobs, squeue
 from runyard.bridges.scripts.flags import Given
 from runyard.bridges.scripts.slurm import SCANCEL
 from runyard.cli import changes, old_tools, output
-from runyard.cli.old_jobs import Jobs, Run
+from runyard.cli.old_jobs import Jobs, Run, named_words
 from runyard.cli.selection import ACTIVE
 from runyard.client import Client
 
@@ -35,12 +35,14 @@ def _chosen(given: Given, known: Jobs) -> list[Run]:
     """Jobs that are named and have not ended; without a name, all that the filters leave."""
     if not given.words and not any(name in given for name in FILTERS):
         raise errors.InvalidInput("no job identification provided", "name jobs: runyard scancel 42 43_1")
+    states = squeue.read_states(given.all("state")[-1:])
     runs = _named(given, known) if given.words else known.active()
-    return [run for run in runs if run["state"] in ACTIVE and _matches(run, given, known)]
+    alive = [run for run in runs if run["state"] in ACTIVE and (not states or squeue.state(run) in states)]
+    return [run for run in alive if _matches(run, given, known)]
 
 
 def _named(given: Given, known: Jobs) -> list[Run]:
-    found = {word: known.find(jobs.read_slurm_job(word)) for word in given.words}
+    found = {word: known.find(jobs.read_slurm_job(word)) for word in named_words(given.words)}
     for word, runs in found.items():
         if not runs and "quiet" not in given:
             output.remark(f"scancel: error: Kill job error on job id {word}: Invalid job id specified")
@@ -48,9 +50,7 @@ def _named(given: Given, known: Jobs) -> list[Run]:
 
 
 def _matches(run: Run, given: Given, known: Jobs) -> bool:
-    owner = known.me() if "me" in given else given.get("user")
-    wanted = {"name": given.get("jobname"), "owner": owner, "site": given.get("partition")}
-    state = given.get("state")
-    return all(value in (None, run[field]) for field, value in wanted.items()) and (
-        state is None or state.upper() in (squeue.state(run), squeue.STATES[squeue.state(run)])
-    )
+    owner = known.me if "me" in given else given.get("user")
+    found = {"jobname": jobs.name(run), "owner": run["owner"], "site": run["site"]}
+    wanted = {"jobname": given.get("jobname"), "owner": owner, "site": given.get("partition")}
+    return all(value in (None, found[field]) for field, value in wanted.items())

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import click
 
 from runyard import errors
+from runyard.cli import options
 from runyard.client import Client, Run, Sweep
 from runyard.model import selectors
 from runyard.model.states import FINAL, RunState
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 STATES = tuple(state.value for state in RunState)
 ACTIVE = tuple(state.value for state in RunState if state not in FINAL)
 FILTERS = ("state", "project", "owner", "site", "tag", "name", "sweep")
@@ -28,16 +28,14 @@ OPTIONS = (
     click.option("--name", metavar="TEXT", help="With this name."),
     click.option("--sweep", metavar="SWEEP", help="Of this sweep: S1, or its name."),
 )  # fmt: skip
-
-
-def filter_options(function: Function) -> Function:
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+filter_options = options.together(*OPTIONS)
 
 
 def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[str, Any]:
     """The filters that were given, as the client takes them."""
+    for name in FILTERS:
+        if "" in _listed(given.get(name)):
+            raise errors.InvalidInput(f"--{name} is empty", "name one, or leave it out to mean all")
     found = {name: given[name] for name in FILTERS if given.get(name)}
     states = [word for state in found.get("state", ()) for word in (ACTIVE if state == "active" else (state,))]
     return {**found, "state": states or list(default_states)}
@@ -45,9 +43,15 @@ def query(given: Mapping[str, Any], default_states: Iterable[str] = ()) -> dict[
 
 def as_words(given: Mapping[str, Any]) -> list[str]:
     """The filters as one types them."""
-    found = [(name, given[name]) for name in FILTERS if given.get(name)]
-    pairs = [(name, item) for name, value in found for item in ((value,) if isinstance(value, str) else value)]
+    pairs = [(name, item) for name in FILTERS for item in _listed(given.get(name))]
     return [word for name, item in pairs for word in (f"--{name}", item)]
+
+
+def _listed(value: str | Iterable[str] | None) -> list[str]:
+    """Of a filter that is given once, or of one that may be repeated."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
 
 
 def select(
@@ -63,7 +67,7 @@ def select(
     named = _named(client, words)
     if not filtering:
         return named
-    kept = {run.id for run in client.iter_runs(ids=[run.id for run in named], **filters)}
+    kept = client.runs_by_id((run.id for run in named), **filters)
     return [run for run in named if run.id in kept]
 
 

@@ -13,8 +13,6 @@ from runyard.cli.old_jobs import Jobs, Run, wanted_ids
 from runyard.cli.selection import ACTIVE
 from runyard.client import Client
 
-STATES = {**{short: name for name, short in squeue.STATES.items()}, **{name: name for name in squeue.STATES}}
-
 
 @old_tools.old_command(SQUEUE, "")
 def command(given: Given) -> None:
@@ -36,13 +34,13 @@ def _chosen(given: Given, known: Jobs) -> list[Run]:
     runs = _named(given, known) if "jobs" in given else known.active()
     owners, names = _listed(given, "user"), _listed(given, "name")
     if "me" in given:
-        owners = [known.me() or ""]
-    sites, states = _listed(given, "partition"), _states(given)
+        owners = [known.me]
+    sites, states = _listed(given, "partition"), squeue.read_states(_listed(given, "states"))
     return [
         run
         for run in runs
         if (not owners or run["owner"] in owners)
-        and (not names or run["name"] in names)
+        and (not names or jobs.name(run) in names)
         and (not sites or run["site"] in sites)
         and (not states or squeue.state(run) in states)
     ]
@@ -58,12 +56,3 @@ def _named(given: Given, known: Jobs) -> list[Run]:
 
 def _listed(given: Given, name: str) -> list[str]:
     return [item for text in given.all(name) for item in text.split(",") if item]
-
-
-def _states(given: Given) -> list[str]:
-    wanted = [word.upper() for word in _listed(given, "states")]
-    unknown = [word for word in wanted if word not in STATES and word != "ALL"]
-    if unknown:
-        known = ", ".join(squeue.STATES)
-        raise errors.InvalidInput(f"invalid job state specified: {unknown[0]}", f"there are: {known}")
-    return [] if "ALL" in wanted else [STATES[word] for word in wanted]

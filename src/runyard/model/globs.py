@@ -13,6 +13,8 @@ def parse(value: object, where: str) -> tuple[str, ...]:
     """Patterns of files below the output directory."""
     found = fields.texts(value, where, 4096)
     for glob in found:
+        if not glob:  # it would take no file at all
+            raise errors.InvalidInput(f"{where}: a pattern is empty", "write one, such as '*.csv', or none")
         if glob.startswith("/") or ".." in glob.split("/"):
             raise errors.InvalidInput(f"{where}: {glob!r} leads out of the output directory", "use a relative pattern")
     return tuple(found)

@@ -77,9 +77,9 @@ def parse_size(text: str, writing: Writing, field: str = "memory") -> int | None
         return units.parse_size(written, field)
     if written.lower() in _UNLIMITED or (writing is Writing.SLURM and written == "0"):
         return None
-    if writing is Writing.SLURM and written.isdigit():
+    if writing is Writing.SLURM and written.isdecimal():
         return int(written) * _MEGABYTE
-    if writing is Writing.GRIDENGINE and written[-1:] in _DECIMAL and written[:-1].isdigit():
+    if writing is Writing.GRIDENGINE and written[-1:] in _DECIMAL and written[:-1].isdecimal():
         return int(written[:-1]) * _DECIMAL[written[-1]]
     return units.parse_size(written, field)
 

@@ -45,8 +45,11 @@ def parse_selectors(words: Iterable[str]) -> Selection:
 
 
 def _parts(text: str) -> list[str]:
-    """Of a list such as `1,4-6,S2`. All else is one name, whatever commas are in it."""
+    """Of a list such as `1,4-6,S2`. All else is one name, whatever commas are in it. Nothing at all is most likely a
+    script's variable that is not set, and must not pass for a choice."""
     parts = [part for part in text.split(",") if part]
+    if not parts:
+        raise errors.InvalidInput(f"{text!r} names no run", "name runs like 42, 3-9, last or S1")
     return parts if all(part == "last" or is_sweep(part) or _NUMBERS.fullmatch(part) for part in parts) else [text]
 
 

@@ -30,7 +30,7 @@ echo err >&2
 """
 SLURM_LINES = [
     ["probe.sh", "a b", "c"],
-    ["--array=2-6:2", "probe.sh"],
+    ["--array=9,2-7:2", "probe.sh"],
     ["--array=1,4", "-c", "2", "-n", "1", "-o", "o_%A_%3a_%x_%u_%n%t%s_%%.txt", "probe.sh"],
     ["--job-name", "named", "-o", "%x-%A.out", "-e", "%x-%A.err", "probe.sh"],
     ["-o", "task-%a", "probe.sh"],
@@ -44,8 +44,8 @@ SLURM_LINES = [
 ]
 GRIDENGINE_LINES = [
     ["-cwd", "probe.sh", "a b", "c"],
-    ["-cwd", "-t", "2-6:2", "probe.sh"],
-    ["-cwd", "-t", "3-2", "-N", "turned", "-j", "y", "probe.sh"],
+    ["-cwd", "-t", "2-7:2", "probe.sh"],
+    ["-cwd", "-t", "3-2", "-N", "turned", "-j", "Y", "probe.sh"],
     ["-cwd", "-v", "A=1,B=$HOME/experiments,DATA", "-N", "v", "probe.sh"],
     ["-cwd", "-v", "A=x=y,B=", "-N", "w", "probe.sh"],
     ["-cwd", "-v", 'A="a,b",C=c', "-N", "q", "probe.sh"],
@@ -61,6 +61,7 @@ GRIDENGINE_LINES = [
     ["directives.sh"],
 ]
 SLURM_DIRECTIVES = """#!/bin/sh
+    # an indented comment
 # SBATCH --job-name=spaced
 ##SBATCH --job-name=double
 #SBATCH --job-name=one # a comment

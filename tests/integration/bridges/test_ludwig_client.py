@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,12 @@ from tests.acceptance.witness import until
 from tests.labs.yard import Yard
 
 RUN = "import os; print(os.environ['MINE'])"
+READ_CHUNK = """
+import json, os, pickle, socket
+path = "{}/{}_param2val_chunk.pkl".format(json.loads(os.environ["LUDWIG_JOB"])["project_path"], socket.gethostname())
+[found] = pickle.load(open(path, "rb"))
+print(found["clip"], found["start"])
+"""
 
 
 @pytest.fixture
@@ -44,6 +51,17 @@ def test_a_run_is_what_people_expect_of_it(client: Client) -> None:
     assert {"probe", "ludwig", "param_001"} <= set(shown["tags"])
     assert shown["name"].endswith("_num0")
     assert run.logs() == "kept\n"
+
+
+def test_data_is_where_the_project_has_it_and_on_the_drive_by_its_name(client: Client, tmp_path: Path) -> None:
+    corpora = Path("resources/corpora")
+    corpora.mkdir(parents=True)
+    (corpora / "a.txt").write_text("words")
+    Path("run.py").write_text(f"print(open('{corpora}/a.txt').read())")
+    (run,) = submit(client, {"size": [3]}, data_ps=[corpora])
+    assert run.wait(120).refresh().data["state"] == "succeeded", run.logs()
+    assert run.logs() == "words\n"
+    assert (tmp_path / "drive" / "digits" / "corpora" / "a.txt").read_text() == "words"
 
 
 def test_a_test_starts_and_writes_nothing(
@@ -77,6 +95,14 @@ def test_who_submits_at_the_same_time_starts_nothing_twice(client: Client, yard:
     assert len(yard.client().runs(project="digits")) == 12
 
 
+def test_what_json_has_no_number_for_arrives_all_the_same(client: Client) -> None:
+    Path("run.py").write_text(READ_CHUNK)
+    (run,) = submit(client, [{"clip": (math.inf, -math.inf), "start": math.nan}])
+    assert run.wait(120).refresh().data["params"] == {"clip": ["inf", "-inf"], "start": "nan"}
+    assert run.logs() == "(inf, -inf) nan\n"
+    assert submit(client, [{"start": math.nan, "clip": (math.inf, -math.inf)}]) == []
+
+
 def test_anew_means_again(client: Client) -> None:
     assert len(submit(client, {"size": [1]})) == 1
     assert len(submit(client, {"size": [1]}, anew=True)) == 1
@@ -94,6 +120,9 @@ def test_what_cannot_be_is_told_and_starts_nothing(client: Client, yard: Yard, t
     until(lambda: yard.client().agents(), what="an agent that says what it has")
     away = Client("digits", share=tmp_path / "away", yard=yard.client())
     plain = Client("digits", share=tmp_path / "drive", yard=yard.client())
+    for name in ("tasks", "old/tasks", "runs", "broken"):
+        Path(name).mkdir(parents=True)
+    Path("broken/link").symlink_to("nowhere")
     attempts: list[tuple[Client, dict[str, Any], str]] = [
         (client, {}, "there are no configurations"),
         (client, {"param2val_list": [3]}, r"param2val_list\[0\]: it is no dict"),
@@ -101,9 +130,18 @@ def test_what_cannot_be_is_told_and_starts_nothing(client: Client, yard: Yard, t
         (plain, {"param2requests": {"size": [1]}}, "param2requests needs param2default"),
         (away, {"param2val_list": [{"a": 1}]}, "the shared drive .*away is not there"),
         (client, {"param2requests": {"size": [1]}, "data_ps": ["corpora"]}, "there is no folder corpora"),
+        (client, {"param2requests": {"size": [1]}, "data_ps": ["tasks", "old/tasks"]}, "both be 'tasks' on the drive"),
+        (client, {"param2requests": {"size": [1]}, "data_ps": ["runs"]}, "'runs' is where results are"),
+        (
+            client,
+            {"param2requests": {"size": [1]}, "data_ps": ["broken"]},
+            "broken/link cannot be brought to",
+        ),
         (client, {"param2requests": {"size": [1]}, "worker": "hof"}, "there is no node 'hof'"),
     ]
     for who, options, message in attempts:
         with pytest.raises(errors.RunyardError, match=message):
             submit(who, **options)
     assert yard.client().runs() == []
+    with pytest.raises(errors.InvalidInput, match=r"project_name: '\.\./digits' is not a good name"):
+        Client("../digits", share=tmp_path / "drive")

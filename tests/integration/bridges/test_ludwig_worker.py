@@ -116,7 +116,8 @@ def test_results_appear_whole_and_replace_those_of_an_earlier_try(node: Node, mo
     monkeypatch.chdir(node.place)
     monkeypatch.setenv("RUNYARD_ATTEMPT", "2")
     place = node.drive / "runs" / "param_001" / "x_num0"
-    for stale in (place, node.drive / ".incoming" / "param_001-x_num0-a1"):
+    (node.drive / ".incoming").touch()  # what a yard uses that mirrors to the drive, where nodes may not write
+    for stale in (place, node.drive / worker.INCOMING / "param_001-x_num0-a1"):
         stale.mkdir(parents=True)
         (stale / "old.csv").touch()
     (node.place / "saves" / "deep").mkdir(parents=True)
@@ -127,4 +128,21 @@ def test_results_appear_whole_and_replace_those_of_an_earlier_try(node: Node, mo
     assert sorted(str(path.relative_to(place)) for path in place.rglob("*")) == [
         "saves", "saves/deep", "saves/deep/weights", "score.csv",
     ]  # fmt: skip
-    assert os.listdir(node.drive / ".incoming") == []
+    assert os.listdir(node.drive / worker.INCOMING) == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        ("pd.Series([1.0], name='score')", "TypeError: job.main must return a list of pandas.Series"),
+        ("[pd.Series([1.0])]", "AttributeError: a series that job.main returned has no name"),
+        ("None", ""),
+    ],
+)
+def test_what_a_job_may_return(node: Node, returned: str, complaint: str) -> None:
+    node.write("lib/mine/job.py", f"import pandas as pd\n\ndef main(param2val):\n    return {returned}\n")
+    names = {"param_name": "param_001", "job_name": "x_num0", "save_path": "saves"}
+    process = node.start(source="mine", param2val=values.encode(names))
+    said, complained = process.communicate(timeout=60)
+    assert process.returncode == bool(complaint) and complaint in complained
+    assert (node.drive / "runs" / "param_001" / "x_num0").is_dir() == ("WARNING: Job did not return" in said)

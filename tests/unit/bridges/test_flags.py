@@ -117,10 +117,11 @@ def test_anything_is_read_or_refused(table: flags.Table, words: list[str]) -> No
 
 def test_slurm_reads_the_lines_before_the_first_command() -> None:
     text = """#!/bin/sh
+    # an indented comment
 # SBATCH --job-name=spaced
 ##SBATCH --job-name=double
 #SBATCH --job-name=one # a comment
-#SBATCH -o 'q uote.txt' --time=1:00
+#SBATCH-o 'q uote.txt' --time=1:00
 
 #SBATCHING is another word
 echo hello
@@ -128,7 +129,7 @@ echo hello
 """
     given = directives.read_sbatch(text, SBATCH)
     assert given.values == {"job_name": ["one"], "output": ["q uote.txt"], "time": ["1:00"]}
-    assert directives.late_sbatch_lines(text) == [9]
+    assert directives.late_sbatch_lines(text) == [10]
 
 
 def test_grid_engine_reads_lines_anywhere() -> None:

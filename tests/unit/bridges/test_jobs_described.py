@@ -20,11 +20,12 @@ MB = 1 << 20
 def slurm_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> Job:
     given = flags.parse([*words, *([] if "--wrap" in words else [name])], SBATCH)
     source = sbatch.load(given, b"") if "wrap" in given else Script(name=name, text=text)
-    return sbatch.read(given, source, here)
+    return sbatch.read(sbatch.all_flags(given, source), source, here)
 
 
 def gridengine_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> Job:
-    return qsub.read(flags.parse([*words, name], QSUB), Script(name=name, text=text), here)
+    source = Script(name=name, text=text)
+    return qsub.read(qsub.all_flags(flags.parse([*words, name], QSUB), source), source, here)
 
 
 def notices(job: Job) -> str:
@@ -54,7 +55,9 @@ def test_flags_in_the_script_and_on_the_command_line(here: Here) -> None:
     ("words", "cpus", "processes"),
     [
         (["-c", "4"], 4, 1), (["-n", "3"], 1, 3), (["-n3", "-c4"], 4, 3), (["--tasks-per-node=4"], 1, 4),
-        (["--ntasks-per-node=4", "--ntasks=1"], 1, 1), (["-N1-2"], 1, 1),
+        (["--ntasks-per-node=4", "--ntasks=1"], 1, 1), (["-N1-2"], 1, 1), (["--gpus=2", "--cpus-per-gpu=4"], 8, 1),
+        (["--gpus=3", "--cpus-per-gpu=3", "-n2"], 5, 2), (["-c2", "--cpus-per-gpu=4", "--gpus=1"], 2, 1),
+        (["--cpus-per-gpu=4"], 1, 1),
     ],
 )  # fmt: skip
 def test_cores_and_processes(here: Here, words: list[str], cpus: int, processes: int) -> None:
@@ -106,7 +109,7 @@ def test_a_crumb_of_memory_is_rounded_up_as_slurm_does(here: Here) -> None:
     [
         (["--gres=gpu:1"], 1, None), (["--gres=gpu"], 1, None), (["--gres=gpu:v100l:2"], 2, "v100l"),
         (["--gpus=a100:3"], 3, "a100"), (["-G2"], 2, None), (["--gpus-per-task=1", "-n2"], 2, None),
-        (["--gres=none"], 0, None),
+        (["--gres=none"], 0, None), (["--gres=gpu:2080ti:1"], 1, "2080ti"), (["--gpus=1g.5gb:2"], 2, "1g.5gb"),
     ],
 )  # fmt: skip
 def test_gpus(here: Here, words: list[str], gpus: int, kind: str | None) -> None:
@@ -126,6 +129,7 @@ def test_gpus(here: Here, words: list[str], gpus: int, kind: str | None) -> None
         (["--mem=lots"], "--mem: 'lots'"),
         (["--signal=KILL@3"], "--signal: 'KILL@3' is not supported"),
         (["--nice=x"], "--nice: 'x'"),
+        (["--open-mode=add"], "--open-mode: 'add'"),
         (["--array=5-3"], "--array: '5-3'"),
         (["--dependency=after:1"], "--dependency: 'after' is not supported"),
     ],
@@ -149,6 +153,7 @@ def test_the_end_and_the_order_of_things(here: Here) -> None:
     job = slurm_job(here, "--signal=B:USR1@90", "--nice=7", "--requeue", "--open-mode=append")
     assert (job.stop, job.priority, job.retry, job.append) == ({"signal": "USR1", "grace": 90}, -7, 1, True)
     assert slurm_job(here, "--nice", "--requeue", "--no-requeue").priority == -100
+    assert slurm_job(here, "--open-mode=a").append
     assert slurm_job(here, "--requeue", "--no-requeue").retry is None
 
 
@@ -204,6 +209,8 @@ def test_an_array_of_grid_engine_in_this_directory(here: Here) -> None:
     assert (job.stdout, job.stderr, job.cwd) == (f"{here.directory}/sweep.o%A.%a", None, here.directory)
     assert job.tasks is not None
     assert (job.tasks.indexes, job.tasks.limit, job.cpus, job.variables["PE"]) == ((2, 4, 6), 1, 2, "smp")
+    unlimited = gridengine_job(here, "-t", "1-3", "-tc", "0", "-j", "Y")
+    assert (unlimited.tasks.limit if unlimited.tasks else 0, unlimited.stderr) == (None, None)
 
 
 def test_where_output_of_grid_engine_goes(here: Here) -> None:
@@ -222,6 +229,15 @@ def test_resources_of_grid_engine(here: Here) -> None:
     assert (job.cpus, job.memory, job.time, job.gpus) == (4, 8 << 30, 3600, 1), "memory is for each slot"
     assert job.native == {"l": "arch=lx-amd64"}
     assert gridengine_job(here, "-pe", "mpi", "2-8").cpus == 2
+
+
+def test_a_soft_limit_of_grid_engine_warns_of_the_hard_one(here: Here) -> None:
+    job = gridengine_job(here, "-l", "s_rt=0:55:00,arch=lx", "-l", "h_rt=1:00:00")
+    assert (job.time, job.stop, job.native) == (3600, {"signal": "USR1", "grace": 300}, {"l": "arch=lx"})
+    for words in (["-l", "s_rt=60"], ["-l", "s_rt=60,h_rt=60"]):
+        alone = gridengine_job(here, *words)
+        assert (alone.stop, alone.native) == (None, {})
+        assert "-l s_rt: it warns of no limit" in notices(alone)
 
 
 def test_variables_of_qsub(here: Here) -> None:

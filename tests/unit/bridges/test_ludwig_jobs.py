@@ -119,25 +119,28 @@ def test_data_is_brought_to_the_drive_and_not_again(folder: Folder, tmp_path: Pa
     corpora = tmp_path / "here" / "corpora"
     (corpora / "deep").mkdir(parents=True)
     (corpora / "a.txt").write_text("a")
+    os.utime(corpora / "a.txt", (1e9, 1e9))
     (corpora / "deep" / "b.txt").write_text("b")
     folder.copy(corpora, "corpora")
     there = folder.path / "corpora"
     assert (there / "deep" / "b.txt").read_text() == "b"
     before = (there / "a.txt").stat().st_ino
-    (corpora / "deep" / "b.txt").write_text("longer")
+    (corpora / "deep" / "b.txt").write_text("c")  # at the same time, as far as a file server knows
     folder.copy(corpora, "corpora")
     assert (there / "a.txt").stat().st_ino == before
-    assert (there / "deep" / "b.txt").read_text() == "longer"
+    assert (there / "deep" / "b.txt").read_text() == "c"
     assert sorted(os.listdir(there)) == ["a.txt", "deep"]
 
 
-def test_results_are_found_by_their_configuration(folder: Folder) -> None:
+def test_results_are_found_by_their_configuration(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     default = {"size": 1, "layers": (8, 4)}
     handed_in(folder, [{"size": 1, "layers": (8, 4)}, {"size": 2, "layers": (8, 4)}], 1)
     (folder.runs / "param_002" / "2024_num0").mkdir()
     options = {"ludwig_data_path": folder.share, "verbose": False}
-    found = list(gen_param_paths("digits", {"size": [2]}, default, label_params=["layers"], **options))  # type: ignore[arg-type]
+    asked = {**options, "label_params": ["layers"], "verbose_plus": True}
+    found = list(gen_param_paths("digits", {"size": [2]}, default, **asked))  # type: ignore[arg-type]
     assert found == [(folder.runs / "param_002", "layers=(8, 4)\nsize=2\nn=1")]
+    assert "Ludwig: param_001: {" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="Found 1 but requested 2"):
         list(gen_param_paths("digits", {"size": [2, 3]}, default, **options))  # type: ignore[arg-type]
 

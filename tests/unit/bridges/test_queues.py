@@ -70,8 +70,9 @@ def test_columns_of_squeue() -> None:
     pending = task(20, 4, limit=3, detail="waits for run 20", resources={"cpus": 4, "time": 90061})
     form = "%i|%j|%T|%t|%u|%M|%D|%R|%N|%P|%A|%F|%K|%l|%C|%r|%Q"
     assert show(pending, form=form)[1] == (
-        "20_[4%3]|averylongname|PENDING|PD|ann|0:00|1|(JobArrayTaskLimit)||any|23|20|4%3|1-01:01:01|4|JobArrayTaskLimit|0"
+        "20_4|averylongname|PENDING|PD|ann|0:00|1|(JobArrayTaskLimit)||any|23|20|4|1-01:01:01|4|JobArrayTaskLimit|0"
     )
+    assert show(pending, task(20, 5, limit=3, detail="waits for run 21"), form="%i %K")[1] == "20_[4-5%3] 4-5%3"
     assert show(run(7, "running", cancel_requested=True), form="%T %.3j|%-x")[1] == "COMPLETING ave|%-x"
     with pytest.raises(errors.InvalidInput, match="%Z is not supported"):
         show(form="%Z")
@@ -102,6 +103,31 @@ def test_qstat() -> None:
 )  # fmt: skip
 def test_states_of_grid_engine(shown: dict[str, Any], state: str) -> None:
     assert qstat.state(shown) == state
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("p", {"qw", "hqw", "Eqw"}), ("r", {"r", "dr"}), ("pr", {"qw", "hqw", "Eqw", "r", "dr"}), ("hj", {"hqw"}),
+        ("hu", set()), ("prs", {"qw", "hqw", "Eqw", "r", "dr"}), ("a", {"qw", "hqw", "Eqw", "r", "dr"}),
+    ],
+)  # fmt: skip
+def test_which_states_qstat_is_asked_for(text: str, states: set[str]) -> None:
+    assert qstat.read_states(text) == states
+
+
+@pytest.mark.parametrize("text", ["z", "x", "rz"])
+def test_a_state_that_the_queue_does_not_have_is_named(text: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=f"qstat: -s {text} is not supported"):
+        qstat.read_states(text)
+
+
+def test_which_states_slurm_is_asked_for() -> None:
+    assert squeue.read_states(["pd", "RUNNING"]) == ["PENDING", "RUNNING"]
+    assert squeue.read_states([]) == squeue.read_states(["R", "all"]) == []
+    assert squeue.read_states(["CF"]) == ["CONFIGURING"], "which no run ever is"
+    with pytest.raises(errors.InvalidInput, match="invalid job state specified: pendin"):
+        squeue.read_states(["pendin"])
 
 
 @pytest.mark.parametrize("dialect", [None, "slurm"])
@@ -143,6 +169,13 @@ def test_what_was_submitted(here: Here) -> None:
     array = gridengine_job(here, "-t", "2-8:2")
     assert answers.submitted(array, 42, terse=False) == 'Your job-array 42.2-8:2 ("train.sh") has been submitted'
     assert answers.submitted(array, 42, terse=True) == "42.2-8:2"
+
+
+def test_what_cannot_be_deleted() -> None:
+    assert answers.missing("9", [], "ann") == 'denied: job "9" does not exist'
+    assert answers.missing("9", ["bob"], "ann") == "The job 9 of user(s) bob does not exist"
+    assert answers.missing("nap", [], "ann") == "The job nap of user(s) ann does not exist"
+    assert answers.missing(None, ["bob", "eve"], "ann") == "There is no job registered for the following users: bob,eve"
 
 
 def test_what_was_deleted() -> None:

@@ -40,6 +40,15 @@ def test_both_forms_of_the_login_are_known(form: str, user: str) -> None:
         assert len(rodan.logins()) <= 2, "the token is kept"
 
 
+def test_a_rodan_that_moves_is_found_again(rodan: RodanApi) -> None:
+    """The login lay elsewhere before April 2020, and names its user otherwise since the middle of 2023."""
+    client, path = api(rodan), rodan.upload(b"x")
+    for login, form in (("/auth/token/", "username"), ("/api/auth/token/", "username"), ("/api/auth/token/", "email")):
+        rodan.login, rodan.form, rodan.token = login, form, f"{form}{len(login)}"
+        assert fetch(client, path) == b"x"
+        assert rodan.logins()[-1] == {form: rodan.user, "password": rodan.password}
+
+
 def test_a_token_that_was_changed_is_asked_for_again(rodan: RodanApi) -> None:
     client, path = api(rodan), rodan.upload(b"x")
     fetch(client, path)

@@ -85,6 +85,8 @@ def test_values_are_read_as_a_shell_reads_them(tmp_path: Path) -> None:
     lines += ["RABBITMQ_PASSWORD='a $b \"c\" #d'", 'RODAN_PASSWORD="it\'s \\"this\\""  # a remark']
     found = from_file(tmp_path, "\n".join(lines))
     assert (found.broker_password, found.password) == ('a $b "c" #d', 'it\'s "this"')
+    line = "RABBITMQ_PASSWORD=#pa#ss\\ wo'r d'  # it's a remark, and costs $5"
+    assert from_file(tmp_path, line, GOOD).broker_password == "#pa#ss wor d"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,9 @@ def test_values_are_read_as_a_shell_reads_them(tmp_path: Path) -> None:
         ('"pa`word`"', "a shell would replace"),
         ("'open", "a quote is not closed"),
         ("two words", "there is something after the value"),
+        ("pa55;", "there is something after the value"),
+        ("pa55 && true", "there is something after the value"),
+        ("\"it's $5 o'clock\"", "a shell would replace"),
     ],
 )
 def test_what_a_shell_would_read_otherwise_is_refused(tmp_path: Path, value: str, sentence: str) -> None:

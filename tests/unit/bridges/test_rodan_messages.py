@@ -91,6 +91,7 @@ def without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
         ({**V2, "Image": "//elsewhere/x"}, "inputs: 'Image' is no path on Rodan"),
         ({**V2, "Image": "/uploads/../api/users"}, "inputs: 'Image' leads upwards"),
         ({**V2, "Image": "/x\r\nHost: y"}, "inputs: 'Image' is no path on Rodan"),
+        ({**V2, "Image": "/uploads/\ud800"}, "inputs: 'Image' is no path on Rodan"),
         ({**V2, "Image": 3}, "inputs: 'Image' is no path on Rodan"),
     ],
 )

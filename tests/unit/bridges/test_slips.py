@@ -253,6 +253,12 @@ def test_variables_that_a_program_of_the_script_reads_and_that_stay_behind(here:
     assert in_job(elsewhere, named) == ""
 
 
+def test_a_warning_that_comes_later_than_it_was_asked_for(here: Here) -> None:
+    said = in_job(here, slurm_job(here, "--signal=B:USR1@600", "--time=30"))
+    assert "USR1 comes 3m00s before the limit of 30m00s, not 10m00s" in said
+    assert in_job(here, slurm_job(here, "--signal=B:USR1@180", "--time=30")) == ""
+
+
 def test_a_script_without_slips(here: Here) -> None:
     text = "#SBATCH --time=1:00\n\nexport DATA=/data\ncat <<END\n--not an option\nEND\npython train.py \\\n  --lr 0.1"
     assert in_shell(here, text) == ""

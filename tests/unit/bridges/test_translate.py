@@ -62,7 +62,7 @@ def test_an_array_has_a_spec_for_each_task(here: Here) -> None:
     ],
 )
 def test_which_files_of_slurm_are_shared(here: Here, words: list[str], mode: str | None) -> None:
-    assert all(spec.get("open_mode") == mode for spec in specs(slurm_job(here, *words)))
+    assert {spec.get("open_mode") for spec in specs(slurm_job(here, *words))} == {mode}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_which_files_of_slurm_are_shared(here: Here, words: list[str], mode: str
     ],
 )
 def test_which_files_of_grid_engine_are_shared(here: Here, words: list[str], mode: str | None) -> None:
-    assert all(spec.get("open_mode") == mode for spec in specs(gridengine_job(here, *words)))
+    assert {spec.get("open_mode") for spec in specs(gridengine_job(here, *words))} == {mode}
 
 
 def test_no_file_at_all(here: Here) -> None:
@@ -119,6 +119,25 @@ def test_words_for_slurm_go_to_slurm(here: Here) -> None:
     assert spec["options"] == {"partition": "gpu", "account": "def-lab", "ntasks": "4"}
     assert spec["resources"] == {"nodes": 2, "cpus": 2}, "cpus for each of its processes"
     assert job.notices == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--nice=7"], {"nice": "7"}),
+        (["--nice"], {"nice": "100"}),
+        (["--mem=0"], {"mem": "0"}),
+        (["-P", "vision", "-p", "-5", "-pe", "mpi", "1"], {"pe": "mpi", "p": "-5", "P": "vision"}),
+    ],
+)
+def test_what_means_something_everywhere_is_told_to_its_own_scheduler_too(
+    here: Here, words: list[str], told: dict[str, str]
+) -> None:
+    job = slurm_job if words[0].startswith("--") else gridengine_job
+    assert specs(job(here, *words), LOCAL, CEDAR, MSC)[0]["options"] == told
+    elsewhere = job(here, *words)
+    assert "options" not in specs(elsewhere, LOCAL)[0]
+    assert elsewhere.notices == []
 
 
 def test_elsewhere_they_are_told_as_useless(here: Here) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runyard import errors
 from runyard.bridges.scripts import arrays, jobs, patterns
 from runyard.bridges.scripts.jobs import Dependency, Reference
-from runyard.model import output_file
+from runyard.model import output_file, ranges
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,7 @@ from runyard.model import output_file
         ("1-3,3", (1, 2, 3), 1, None),
         ("2-7:5", (2, 7), 5, None),
         ("1-4%0", (1, 2, 3, 4), 1, None),
+        ("9,1-4:2", (1, 3, 9), 2, None),
     ],
 )
 def test_arrays_of_slurm(text: str, indexes: tuple[int, ...], step: int, limit: int | None) -> None:
@@ -37,6 +38,9 @@ def test_what_is_no_array(text: str) -> None:
 
 def test_arrays_of_grid_engine() -> None:
     assert arrays.parse_gridengine("2-6:2", 1).indexes == (2, 4, 6)
+    uneven = arrays.parse_gridengine("1-10:4", None)
+    assert (uneven.indexes, uneven.last, uneven.mappings()[0]["last"]) == ((1, 5, 9), 10, 10), "what SGE_TASK_LAST is"
+    assert arrays.parse_slurm("1-10:4").last == 9
     assert arrays.parse_gridengine("5", None).indexes == (5,)
     assert arrays.parse_gridengine("5-3", None).indexes == (3, 4, 5), "Grid Engine puts it into order"
     for text in ("0-3", "x", "1,2", ""):
@@ -52,7 +56,7 @@ def test_each_task_knows_its_place() -> None:
 
 @given(st.sets(st.integers(0, 60), min_size=1))
 def test_what_is_shown_can_be_read_again(indexes: set[int]) -> None:
-    assert arrays.parse_slurm(arrays.show(indexes)).indexes == tuple(sorted(indexes))
+    assert arrays.parse_slurm(ranges.show(indexes)).indexes == tuple(sorted(indexes))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,17 @@ def test_jobs_of_both_tools() -> None:
     assert jobs.read_gridengine_job("train.sh") == Reference(name="train.sh")
     with pytest.raises(errors.InvalidInput, match="Invalid job id x"):
         jobs.read_slurm_job("x")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_it"), [("train", True), ("tr*n", True), ("*", True), ("train?", False), ("other", False)]
+)
+def test_names_of_grid_engine_may_be_patterns(wanted: str, is_it: bool) -> None:
+    assert jobs.is_called({"name": "train", "command": []}, wanted) is is_it
+
+
+def test_brackets_in_a_name_match_themselves() -> None:
+    assert jobs.is_called({"name": "lr[1]", "command": []}, "lr[1]")
 
 
 def test_dependencies_of_slurm() -> None:

@@ -227,17 +227,6 @@ def one_line(data: bytes) -> str:
     return "; ".join(line.strip() for line in data.decode(errors="replace").splitlines() if line.strip())
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """`1-16,18` from 1 … 16 and 18."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
-
-
 def by_job(natives: Iterable[Native], separator: str) -> tuple[list[str], dict[str, list[int]]]:
     """Ids of plain jobs, and the tasks of each array."""
     plain: set[str] = set()

@@ -12,10 +12,12 @@ from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
+from runyard import errors
 from runyard.backends.batch import dialect, gridengine_accounts, gridengine_requests
 from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
 from runyard.backends.batch.gridengine_requests import DEFAULT_MEMORY, VIRTUAL_MEMORY
 from runyard.hosts.base import Result
+from runyard.model import ranges
 
 LIMITED = re.compile(r"only \d+ jobs are allowed", re.IGNORECASE)
 UNSURE = re.compile(
@@ -45,7 +47,8 @@ class GridEngine(Dialect):
     joined = frozenset({"l"})
     aliases: ClassVar[Mapping[str, str]] = {
         "queue": "q", "project": "P", "account": "A", "priority": "p", "resource": "l", "resources": "l",
-        "parallel-environment": "pe", "reservation": "R", "advance-reservation": "ar", "mail": "M", "mail-type": "m",
+        "parallel-environment": "pe", "parallel_environment": "pe",
+        "reservation": "R", "advance-reservation": "ar", "mail": "M", "mail-type": "m",
     }  # fmt: skip
     owned: ClassVar[Mapping[str, str]] = {
         "N": "runyard finds its jobs by their names; name the run with --name",
@@ -57,7 +60,6 @@ class GridEngine(Dialect):
         "i": "a run has no standard input",
         "wd": "use --cwd",
         "cwd": "use --cwd",
-        "pe": "use --cpus or --nodes, and the site's parallel_environment or nodes_environment",
         "r": "runyard retries by itself; use --retry",
         "v": "use --env",
         "V": "use --env",
@@ -77,7 +79,10 @@ class GridEngine(Dialect):
         self._settings = {**self.settings, **settings}
 
     def check_option(self, name: str, value: str) -> None:
+        """Of a parallel environment only the name: its slots are the cpus."""
         super().check_option(name, value)
+        if name == "pe" and not re.fullmatch(r"[^\s,]+", value):
+            raise errors.InvalidInput(f"option pe: {value!r} is not the name of one", "ask for its slots with --cpus")
         for request in value.split(",") if name == "l" else ():
             super().check_option(request.partition("=")[0], "")
 
@@ -93,7 +98,8 @@ class GridEngine(Dialect):
         words += ["-notify"] if order.warning and "notify" not in order.options else []
         words += ["-l", ",".join(asked)] if (asked := gridengine_requests.limits(order, self._settings)) else []
         for name, value in order.options.items():
-            words += [f"-{name}", value] if value else [f"-{name}"]
+            if name != "pe":
+                words += [f"-{name}", value] if value else [f"-{name}"]
         return [*words, order.script, *order.arguments]
 
     def parse_submit(self, result: Result) -> Answer:
@@ -156,7 +162,7 @@ class GridEngine(Dialect):
     def cancel_command(self, natives: Iterable[Native]) -> list[str]:
         """`12.3-9`: a word per run of tasks, since a comma would begin another job."""
         plain, tasks = dialect.by_job(natives, ".")
-        arrays = [f"{job}.{part}" for job, numbers in tasks.items() for part in dialect.ranges(numbers).split(",")]
+        arrays = [f"{job}.{part}" for job, numbers in tasks.items() for part in ranges.show(numbers).split(",")]
         return ["qdel", *plain, *arrays]
 
     def parse_cancel(self, result: Result) -> bool:

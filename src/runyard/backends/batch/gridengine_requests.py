@@ -16,15 +16,20 @@ Settings = Mapping[str, str]
 
 def environment(order: Order, settings: Settings) -> list[str]:
     """The parallel environment: what gives a job more than one slot. Raises InvalidInput."""
-    wanted = order.resources
+    wanted, chosen = order.resources, order.options.get("pe")
     if wanted.nodes > 1:
         return ["-pe", _nodes_environment(order, settings), str(wanted.nodes * wanted.cpus)]
-    return ["-pe", settings["parallel_environment"], str(wanted.cpus)] if wanted.cpus > 1 else []
+    name = chosen or settings["parallel_environment"]
+    return ["-pe", name, str(wanted.cpus)] if chosen or wanted.cpus > 1 else []
 
 
 def _nodes_environment(order: Order, settings: Settings) -> str:
     """Grid Engine gives slots, not nodes: only one that takes a fixed number of each host gives that many hosts."""
     name, each = settings["nodes_environment"], order.facts.slots_of_node
+    if "pe" in order.options:
+        raise errors.InvalidInput(
+            f"option pe: {order.options['pe']} is for one node", "several are given by the site's nodes_environment"
+        )
     if not name:
         raise errors.InvalidInput(
             "Grid Engine knows no nodes, only parallel environments, and this site names none for several nodes",

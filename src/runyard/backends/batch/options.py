@@ -112,7 +112,7 @@ def _seconds(name: str) -> Any:
 
 def _count(name: str, least: int = 1) -> Any:
     def read(text: str) -> int | None:
-        if not text.isdigit() or int(text) < least:
+        if not text.isdecimal() or int(text) < least:
             raise errors.InvalidInput(f"option {name}: {text!r} is not a whole number of at least {least}")
         return int(text)
 

@@ -67,7 +67,10 @@ def parse(text: str) -> tuple[Rule, ...]:
 
 def _rule(line: str) -> Rule:
     conditions, arrow, options = line.partition("=>")
-    pairs = [pair.partition("=") for pair in shlex.split(options)]
+    try:
+        pairs = [pair.partition("=") for pair in shlex.split(options)]
+    except ValueError as error:
+        raise errors.InvalidInput(f"rules: {line.strip()!r}: {str(error).lower()}", _EXAMPLE) from None
     if not arrow or not pairs or not all(name for name, _, _ in pairs):
         raise errors.InvalidInput(f"rules: {line.strip()!r} is not a rule", _EXAMPLE)
     return Rule(

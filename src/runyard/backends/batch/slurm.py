@@ -15,7 +15,7 @@ from runyard.backends.base import Ending
 from runyard.backends.batch import dialect, slurm_nodes
 from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
 from runyard.hosts.base import Result
-from runyard.model import native_units, units
+from runyard.model import native_units, ranges, units
 from runyard.model.native_units import Writing
 
 STAGES: dict[str, Stage] = {
@@ -124,6 +124,11 @@ class Slurm(Dialect):
     def option_name(self, given: str) -> str:
         return super().option_name(given).replace("_", "-")
 
+    def check_option(self, name: str, value: str) -> None:
+        """For all the memory of a node runyard has no word of its own."""
+        if (name, value) != ("mem", "0"):
+            super().check_option(name, value)
+
     # --- submitting ---------------------------------------------------------------------------------------------
 
     def submit_command(self, order: Order) -> list[str]:
@@ -131,7 +136,7 @@ class Slurm(Dialect):
         # A list of names would have each task wait for `su -` on its node, to load what the user's login would set.
         words += [f"--output={self.out_pattern(order)}", "--open-mode=append", "--export=ALL"]
         if order.is_array:
-            words.append(f"--array={dialect.ranges(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
+            words.append(f"--array={ranges.show(order.tasks)}" + (f"%{order.at_once}" if order.at_once else ""))
         asked = {**self._resources(order), **order.options, **slurm_nodes.chosen(order)}
         words += [f"--{name}={value}" if value else f"--{name}" for name, value in asked.items()]
         return [*words, order.script, *order.arguments]
@@ -201,7 +206,7 @@ class Slurm(Dialect):
     def cancel_command(self, natives: Iterable[Native]) -> list[str]:
         """`12_[1-16,18]`: one word per array, however many tasks it has."""
         plain, tasks = dialect.by_job(natives, "_")
-        return ["scancel", *plain, *(f"{job}_[{dialect.ranges(numbers)}]" for job, numbers in tasks.items())]
+        return ["scancel", *plain, *(f"{job}_[{ranges.show(numbers)}]" for job, numbers in tasks.items())]
 
     def parse_cancel(self, result: Result) -> bool:
         return result.code is not None and not UNSURE.search(dialect.one_line(result.stderr))

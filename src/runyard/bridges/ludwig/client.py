@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import runyard.client
 from runyard import errors
 from runyard.bridges.ludwig import jobs, results, values
-from runyard.bridges.ludwig.folder import Folder, find_share, name_of, on_nodes
+from runyard.bridges.ludwig.folder import RUNS, Folder, find_share, on_nodes
 from runyard.bridges.ludwig.grid import gen_all_param2vals
 from runyard.bridges.ludwig.jobs import Job
 from runyard.bridges.ludwig.layout import Layout
-from runyard.client.belongings import CodeHere, DataHere
+from runyard.client.belongings import CodeHere, DataHere, name_below
 from runyard.client.run import Run
+from runyard.model.spec import name_text
 
 TAG = "ludwig"
 WORKER = ".ludwig-worker"  # where a job finds the program that executes it, beside its code
@@ -58,7 +60,7 @@ class Client:
         yard: runyard.client.Client | None = None,
         say: Callable[[str], object] = print,
     ) -> None:
-        self.project_name, self.param2default = project_name, param2default
+        self.project_name, self.param2default = name_text(project_name, "project_name"), param2default
         self._folder = Folder(find_share(share), project_name)
         self._path_on_nodes = str(Path(share_on_nodes or on_nodes(self._folder.share)) / project_name)
         self._site, self._python = site, python
@@ -85,18 +87,18 @@ class Client:
         `resources` or `priority`.
         """
         layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
-        folders = {name_of(path): _folder(path) for path in data_ps or ()}
+        data = _data(data_ps or (), layout.root)
         configurations = self._configurations(param2val_list, param2requests)
         with self._folder.locked():
             plan = jobs.plan(self._folder, self._known(), configurations, reps, anew=anew)
             if test or not plan.jobs:
                 self._tell(plan, reps, "Would run")
                 return []
-            for name, folder in folders.items():
-                self._folder.copy(folder, name)
+            for name, item in data.items():
+                self._folder.copy(item.folder, name)
             for param_name, configuration in plan.new.items():
                 self._folder.add(param_name, configuration, self._path_on_nodes)
-            common = {**self._common(layout, folders, worker), **fields}
+            common = {**self._common(layout, data.values(), worker), **fields}
             runs = self._yard.submit_many([self._own(job, layout, common) for job in plan.jobs])
             self._tell(plan, reps, "Running")
             return runs
@@ -155,15 +157,13 @@ class Client:
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
-    def _common(
-        self, layout: Layout, folders: Mapping[str, Path], worker: str | Sequence[str] | None
-    ) -> dict[str, Any]:
-        data = {WORKER: Path(__file__).parent / "node", **folders}
+    def _common(self, layout: Layout, data: Iterable[DataHere], worker: str | Sequence[str] | None) -> dict[str, Any]:
+        program = DataHere(folder=Path(__file__).parent / "node", to=WORKER)
         common = {
             "command": [self._python, f"{WORKER}/worker.py"],
             "project": self.project_name,
             "code": CodeHere(root=layout.root, paths=layout.code),
-            "data": [DataHere(folder=folder, to=to) for to, folder in data.items()],
+            "data": [program, *data],
             "site": self._site,
             "node": [worker] if isinstance(worker, str) else list(worker or []) or None,
             "resources": {"gpus": 1} if self._has_gpus() else None,
@@ -193,7 +193,7 @@ class Client:
         return {
             **common,
             "name": job.job_name,
-            "params": values.shown(job.configuration),
+            "params": values.told(job.configuration),
             "tags": [*common.get("tags", []), TAG, self._tag, job.param_name],
             "env": {**common.get("env", {}), "LUDWIG_JOB": json.dumps(told), "PYTHONUNBUFFERED": "1"},
         }
@@ -208,8 +208,19 @@ def _check_disk(folder: Folder, say: Callable[[str], object]) -> None:
         raise RuntimeError(f"Disk space usage > {DISK_USAGE_MAX}.")
 
 
-def _folder(path: Path | str) -> Path:
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
-        raise errors.InvalidInput(f"data_ps: there is no folder {path}", "check the path, and where you are")
-    return folder.resolve()
+def _data(data_ps: Sequence[Path | str], root: Path) -> dict[str, DataHere]:
+    """Folders by their names on the drive. Beside its code a job finds them where the project has them."""
+    found: dict[str, DataHere] = {}
+    for path in data_ps:
+        folder = Path(os.path.abspath(Path(path).expanduser()))  # a link has its own name, whatever it leads to
+        name = folder.name
+        if not folder.is_dir():
+            raise errors.InvalidInput(f"data_ps: there is no folder {path}", "check the path, and where you are")
+        if name == RUNS:
+            raise errors.InvalidInput(f"data_ps: on the drive {RUNS!r} is where results are", "rename the folder")
+        if name in found and found[name].folder != folder:
+            raise errors.InvalidInput(
+                f"data_ps: {path} and {found[name].folder} would both be {name!r} on the drive", "rename one of them"
+            )
+        found[name] = DataHere(folder=folder, to=name_below(folder, root))
+    return found

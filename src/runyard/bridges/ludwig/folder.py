@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from runyard.bridges.ludwig import values
 MOUNT = "LUDWIG_MNT"
 DRIVES = ("ludwig_data", "research_data")  # what the drive was called, and earlier
 MAC, NODES = "/Volumes", "/media"  # where it is mounted
+RUNS = "runs"
 CONFIGURATION = "param2val.yaml"
 LOCK = ".runyard-submit.lock"
 SAME_TIME_S = 2  # file servers keep times no more exactly
@@ -42,7 +44,7 @@ def on_nodes(share: Path) -> Path:
 class Folder:
     def __init__(self, share: Path, project: str, runs: Path | None = None) -> None:
         self.share, self.path = share, share / project
-        self.runs = runs or self.path / "runs"
+        self.runs = runs or self.path / RUNS
 
     def check(self) -> None:
         if not self.share.is_dir():
@@ -107,12 +109,7 @@ class Folder:
             to = self.path / name / Path(place).relative_to(source)
             make(to)
             for file in names:
-                _copy(Path(place) / file, to / file)
-
-
-def name_of(folder: Path | str) -> str:
-    """Its own, also of `.` and of a link."""
-    return os.path.basename(os.path.abspath(folder))
+                _bring(Path(place) / file, to / file)
 
 
 def load(path: Path) -> dict[str, Any] | None:
@@ -160,15 +157,29 @@ def write(path: Path, data: bytes) -> None:
     os.replace(draft, path)
 
 
-def _copy(source: Path, to: Path) -> None:
+def _bring(source: Path, to: Path) -> None:
+    draft = to.with_name(f".{to.name}.{os.getpid()}")
+    try:
+        _copy(source, to, draft)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise errors.RunyardError(
+            f"{source} cannot be brought to {to}: {(error.strerror or str(error)).lower()}",
+            "it must be a file that you may read, and the drive needs room",
+        ) from None
+
+
+def _copy(source: Path, to: Path, draft: Path) -> None:
     wanted = source.stat()
     with contextlib.suppress(FileNotFoundError):
         found = to.stat()
         if found.st_size == wanted.st_size and abs(found.st_mtime - wanted.st_mtime) < SAME_TIME_S:
             return
-    draft = to.with_name(f".{to.name}.{os.getpid()}")
     shutil.copyfile(source, draft)
-    os.utime(draft, (wanted.st_atime, wanted.st_mtime))
+    # One that was just written may be written again, and look the same then: it is brought once more the next time.
+    is_young = time.time() - wanted.st_mtime < 2 * SAME_TIME_S
+    os.utime(draft, (wanted.st_atime, wanted.st_mtime - 2 * SAME_TIME_S * is_young))
     os.replace(draft, to)
 
 

@@ -21,11 +21,13 @@ def gen_param_paths(
     isolated: bool = False,
     label_n: bool = True,
     verbose: bool = True,
+    verbose_plus: bool = False,
     require_all_found: bool = True,
 ) -> Iterator[tuple[Path, str]]:
     """The folder of each requested configuration, and a label such as `lr=0.1\\nn=2`.
 
-    `isolated`: results are in the current folder, and not on the shared drive.
+    `isolated`: results are in the current folder, and not on the shared drive. `verbose_plus` also says which
+    configurations were looked at.
     """
     folder = (
         Folder(Path.cwd().parent, Path.cwd().name) if isolated else Folder(find_share(ludwig_data_path), project_name)
@@ -42,6 +44,8 @@ def gen_param_paths(
     found = 0
     for param_name, configuration in folder.configurations().items():
         asked = wanted.get(identity(configuration))
+        if verbose_plus:
+            print(f"Ludwig: {param_name}: {configuration}")
         if asked is not None:
             found += 1
             lines = [f"{name}={asked[name]}" for name in names]

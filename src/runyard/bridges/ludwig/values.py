@@ -49,10 +49,19 @@ def encode(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """As `runyard show` and readers of YAML see it: tuples are lists."""
+    """As readers of YAML see it: tuples are lists."""
     if isinstance(value, dict):
         return {str(key): shown(item) for key, item in value.items()}
     return [shown(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def told(value: Any) -> Any:
+    """As `runyard show` tells it: the same, but JSON has no infinity and no `nan`, so that these are texts."""
+    if isinstance(value, dict):
+        return {str(key): told(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return [told(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def identity(value: Any) -> Hashable:

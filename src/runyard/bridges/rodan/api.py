@@ -19,6 +19,7 @@ from runyard.bridges.rodan.credentials import Credentials
 from runyard.model import units
 
 LOGIN = "/api/auth/token/"
+EARLIER_LOGIN = "/auth/token/"  # before Rodan's interface moved below /api, in April 2020
 TIMEOUT_S = 60.0  # without a byte
 CHUNK = 1 << 20
 _REFUSED = (401, 403)
@@ -40,8 +41,9 @@ class Api:
         self._base, self._user, self._password = credentials.rodan, credentials.user, credentials.password
         self._host = urllib.parse.urlsplit(self._base).netloc
         self._token = ""
-        # Rodan's users have names until the middle of 2023, and mail addresses since: what works is remembered.
-        self._forms = ["email", "username"] if "@" in self._user else ["username", "email"]
+        # Rodan's users have names until the middle of 2023, and mail addresses since: what works is tried first.
+        forms = ("email", "username") if "@" in self._user else ("username", "email")
+        self._ways = [*((LOGIN, form) for form in forms), (EARLIER_LOGIN, "username")]
         self._redirects = web.Redirects(self._base)
         context = urllib.request.HTTPSHandler(context=web.context(credentials.authorities, "SSL_CERT_FILE"))
         self._files = urllib.request.build_opener(context, self._redirects)
@@ -49,13 +51,15 @@ class Api:
 
     def login(self) -> None:
         """Raises NotNow."""
-        answers = []
-        for form in tuple(self._forms):
-            status, said = self._ask_for_token(form)
+        answers: list[int] = []
+        for path, form in tuple(self._ways):
+            if path == EARLIER_LOGIN and answers and 404 not in answers:
+                continue  # this is a later one, which has said no
+            status, said = self._ask_for_token(path, form)
             if status == http.HTTPStatus.OK:
                 self._token = _token_of(said, self._host)
                 self._redirects.authorization = f"Token {self._token}"
-                self._forms = [form]
+                self._ways.sort(key=lambda way: way != (path, form))
                 return
             answers.append(status)
         raise NotNow(_refusal(self._host, self._user, answers))
@@ -91,10 +95,10 @@ class Api:
                 raise NotNow(f"{path}: Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
         raise AssertionError("the second time is the last")
 
-    def _ask_for_token(self, form: str) -> tuple[int, bytes]:
+    def _ask_for_token(self, path: str, form: str) -> tuple[int, bytes]:
         body = urllib.parse.urlencode({form: self._user, "password": self._password}).encode()
         try:
-            with self._login.open(web.request(f"{self._base}{LOGIN}", body), timeout=TIMEOUT_S) as answer:
+            with self._login.open(web.request(f"{self._base}{path}", body), timeout=TIMEOUT_S) as answer:
                 return int(answer.status), answer.read(CHUNK)
         except urllib.error.HTTPError as error:
             with error:

@@ -19,6 +19,8 @@ VARIABLES = (*BROKER, *RODAN)
 AUTHORITIES = "SSL_CERT_FILE"
 _SECRETS = ("RABBITMQ_PASSWORD", "RODAN_PASSWORD")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_PIECE = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\;&|<>()]"""  # of a word of a shell
+_WORD = re.compile(rf"((?:{_PIECE})*)(?:\s*|\s+#.*)")  # a # within a word is a letter like any other
 _EXPANDED = re.compile(r"(?<!\\)[$`]")
 
 
@@ -98,12 +100,19 @@ def _refuse_open(path: Path) -> None:
 
 def _value(text: str, where: str) -> str:
     """As a shell would read it; where it would put in something else, nobody knows what was meant."""
-    try:
-        words = shlex.split(text, comments=True)
-    except ValueError:
-        raise errors.ConfigError(f"{where}: a quote is not closed", "put the value into single quotes") from None
-    if _EXPANDED.search(re.sub(r"'[^']*'", "", text)):
+    word = _WORD.fullmatch(text)
+    if word is None:
+        raise _no_word(text, where)
+    if any(_EXPANDED.search(piece) for piece in re.findall(_PIECE, word[1]) if not piece.startswith("'")):
         raise errors.ConfigError(f"{where}: a shell would replace the $ or ` in it", "put the value into single quotes")
-    if len(words) > 1:
-        raise errors.ConfigError(f"{where}: there is something after the value", "put a value with blanks into quotes")
-    return words[0] if words else ""
+    return "".join(shlex.split(word[1]))
+
+
+def _no_word(text: str, where: str) -> errors.ConfigError:
+    try:
+        shlex.split(text)
+    except ValueError:
+        return errors.ConfigError(f"{where}: a quote is not closed", "put the value into single quotes")
+    return errors.ConfigError(
+        f"{where}: there is something after the value", "put a value with blanks or signs of a shell into quotes"
+    )

@@ -13,7 +13,6 @@ from typing import Any
 
 from runyard import errors
 
-MOST_LAYERS = 10
 _COMMON = {"Image": "image.png", "Background": "background.png", "Selected Regions": "regions.png"}
 _NAMED = {"Music Layer": "music", "Staff Layer": "staff", "Text": "text"}
 _NAMED_MODELS = {"music": "Music Symbol Model", "staff": "Staff Lines Model", "text": "Text Model"}
@@ -78,7 +77,7 @@ def _layer_files(given: Mapping[str, Any]) -> dict[str, str]:
 def _path(port: str, value: object) -> str:
     if value is None:
         raise errors.InvalidInput(f"inputs: {port!r} is missing")
-    if not isinstance(value, str) or not re.fullmatch(r"/(?!/)[^\s\x00-\x1f\x7f\\]+", value):
+    if not isinstance(value, str) or not re.fullmatch(r"/(?!/)[^\s\x00-\x1f\x7f\\\ud800-\udfff]+", value):
         raise errors.InvalidInput(f"inputs: {port!r} is no path on Rodan, such as /uploads/projects/…: {value!r:.80}")
     if ".." in value.partition("?")[0].split("/"):
         raise errors.InvalidInput(f"inputs: {port!r} leads upwards: {value!r:.80}")

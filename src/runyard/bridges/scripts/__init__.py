@@ -5,6 +5,7 @@
     arrays       `1-8%2`        patterns   `%A_%a`, `$JOB_ID`   jobs                `42_3`, `afterok:42`
     exports      which variables go with a job                  slips               what is known to go wrong
     job          one job, whoever described it                  translate           a job as run specs
+    results      an OUTPUT_DIR that the script itself sets
     squeue, qstat   the queue as their users know it            answers             what the commands say
 
 Nothing here speaks to a yard; the commands in runyard.cli do.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.bridges.scripts import jobs
@@ -17,8 +17,7 @@ def submitted(job: Job, number: int, *, terse: bool) -> str:
         return str(number) if terse else f"Submitted batch job {number}"
     if job.tasks is None:
         return str(number) if terse else f'Your job {number} ("{job.name}") has been submitted'
-    indexes = job.tasks.indexes
-    tasks = f"{number}.{indexes[0]}-{indexes[-1]}:{job.tasks.step}"
+    tasks = f"{number}.{job.tasks.indexes[0]}-{job.tasks.last}:{job.tasks.step}"
     return tasks if terse else f'Your job-array {tasks} ("{job.name}") has been submitted'
 
 
@@ -35,6 +34,15 @@ def deleted(run: Run, user: str) -> str:
     if run["state"] in ("starting", "running"):
         return f"{user} has registered the {thing} {gridengine_id(run)} for deletion"
     return f"{user} has deleted {thing} {gridengine_id(run)}"
+
+
+def missing(word: str | None, owners: Sequence[str], user: str) -> str:
+    """As `qdel` says it, of a word that no job goes by; None: any job of these people."""
+    if word is None:
+        return f"There is no job registered for the following users: {','.join(owners)}"
+    if owners or jobs.read_gridengine_job(word).number is None:
+        return f"The job {word} of user(s) {','.join(owners) or user} does not exist"
+    return f'denied: job "{word}" does not exist'
 
 
 def slurm_id(run: Run) -> str:

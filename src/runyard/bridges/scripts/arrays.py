@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +15,14 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tasks:
     indexes: tuple[int, ...]
+    last: int  # as the job is told: to Grid Engine that of 1-10:4 is 10, to Slurm 9
     step: int = 1
     limit: int | None = None  # most that run together
 
     def mappings(self) -> list[dict[str, Any]]:
         """The `array` field of each task's run."""
         common = {
-            "first": self.indexes[0], "last": self.indexes[-1], "step": self.step, "count": len(self.indexes),
+            "first": self.indexes[0], "last": self.last, "step": self.step, "count": len(self.indexes),
             **({"limit": self.limit} if self.limit is not None else {}),
         }  # fmt: skip
         return [{"index": index, "offset": offset, **common} for offset, index in enumerate(self.indexes)]
@@ -30,12 +30,12 @@ class Tasks:
 
 def parse_slurm(text: str) -> Tasks:
     ranges, percent, limit = text.strip().partition("%")
-    if percent and not limit.isdigit():
+    if percent and not limit.isdecimal():
         raise _bad("--array", text)
     parts = [_range(part, "--array", text) for part in ranges.split(",")]
     indexes = tuple(sorted({index for part in parts for index in part}))
-    step = parts[0].step if len(parts) == 1 else 1
-    return Tasks(indexes=indexes, step=step, limit=int(limit) or None if percent else None)
+    step = next((part.step for part in parts if part.step != 1), 1)
+    return Tasks(indexes=indexes, last=indexes[-1], step=step, limit=int(limit) or None if percent else None)
 
 
 def parse_gridengine(text: str, limit: int | None) -> Tasks:
@@ -47,7 +47,7 @@ def parse_gridengine(text: str, limit: int | None) -> Tasks:
     if first == 0:
         raise errors.InvalidInput("-t: 0 is no task", "count from 1")
     indexes = _range(f"{first}-{last}:{match[3] or 1}", "-t", text)
-    return Tasks(indexes=tuple(indexes), step=indexes.step, limit=limit)
+    return Tasks(indexes=tuple(indexes), last=last, step=indexes.step, limit=limit)
 
 
 def _range(part: str, flag: str, whole: str) -> range:
@@ -65,14 +65,3 @@ def _range(part: str, flag: str, whole: str) -> range:
 
 def _bad(flag: str, text: str) -> errors.InvalidInput:
     return errors.InvalidInput(f"{flag}: {text!r} is no range of tasks", "write it like 1-8, 0-15:4 or 1-100%4")
-
-
-def show(indexes: Iterable[int]) -> str:
-    """`1-4,7` from 1, 2, 3, 4 and 7."""
-    spans: list[list[int]] = []
-    for index in sorted(indexes):
-        if spans and index == spans[-1][1] + 1:
-            spans[-1][1] = index
-        else:
-            spans.append([index, index])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

@@ -10,7 +10,7 @@ from runyard import errors
 from runyard.bridges.scripts import flags
 from runyard.bridges.scripts.flags import Given, Table
 
-_SBATCH = re.compile(r"#SBATCH(?=\s)(.*)")
+_SBATCH = re.compile(r"#SBATCH(?=[\s-])(.*)")
 
 
 def read_sbatch(text: str, table: Table) -> Given:
@@ -25,7 +25,7 @@ def sbatch_lines(text: str) -> Iterator[tuple[int, str]]:
     """Number and flags of each line that counts: Slurm stops looking at the first line that is neither blank nor a
     comment."""
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not line.lstrip().startswith("#"):
             return
         match = _SBATCH.match(line)
         if match:

@@ -69,7 +69,7 @@ QSTAT = Table(
     flags=(
         meant("-j", takes="LIST", help="All about these jobs; for one that cannot start, the error reason."),
         meant("-u", takes="LIST", help="Jobs of these people; '*' is everybody (default: mine)."),
-        meant("-s", takes="p|r|a", help="Pending, running or all jobs."),
+        meant("-s", takes="STATES", help="Those that are pending (p), run (r), are held (h), or all (a)."),
         meant("-q", takes="LIST", help="At these sites."),
         meant("-g", takes="d", help="d: a line for each task."),
         meant("-ext", help="Nothing more to tell."),

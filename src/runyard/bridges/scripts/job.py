@@ -54,6 +54,7 @@ class Job:
     site: str | None = None
     project: str | None = None
     native: dict[str, str] = field(default_factory=dict)  # words for a scheduler of this dialect
+    also: dict[str, str] = field(default_factory=dict)  # the same, of flags that mean something everywhere
     dependencies: list[Dependency] = field(default_factory=list)
     priority: int | None = None
     retry: int | None = None

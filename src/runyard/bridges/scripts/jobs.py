@@ -7,6 +7,7 @@ A job is a run, or an array of runs with consecutive ids under the id of the fir
 from __future__ import annotations
 
 import enum
+import fnmatch
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -109,6 +110,11 @@ def name(run: Mapping[str, Any]) -> str:
     """Both tools have one for every job: where nobody gave it, that of the program."""
     command = run["command"].split() if isinstance(run["command"], str) else run["command"]
     return str(run["name"] or posixpath.basename(next(iter(command), "")))
+
+
+def is_called(run: Mapping[str, Any], wanted: str) -> bool:
+    """Grid Engine's names of jobs may be patterns."""
+    return name(run) == wanted or fnmatch.fnmatchcase(name(run), wanted)
 
 
 def array_id(run: Mapping[str, Any]) -> int:

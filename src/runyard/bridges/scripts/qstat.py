@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import fnmatch
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from runyard.bridges.scripts import arrays, jobs
+from runyard import errors
+from runyard.bridges.scripts import jobs
 from runyard.bridges.scripts.jobs import Wait
+from runyard.model import ranges
 
 HEADER = f"job-ID  prior   {'name':10s} {'user':12s} state {'submit/start at':19s} {'queue':30s} slots ja-task-ID"
 RULER = "-" * 113
 DETAILS_RULER = "=" * 62
 NOT_STARTED = ("launch", "staging", "rejected")  # what Grid Engine keeps in its queue as an error
+WAITING, RUNNING, HELD = ("qw", "hqw", "Eqw"), ("r", "dr"), ("hqw",)
+KINDS = {"p": WAITING, "r": RUNNING, "a": (*WAITING, *RUNNING), "h": HELD, "hj": HELD, "hd": HELD}  # others never are
 
 Run = Mapping[str, Any]
 
@@ -31,6 +37,26 @@ def state(run: Run) -> str:
     if run["state"] == "running":
         return "r"
     return "hqw" if jobs.waits_for(run) is Wait.OTHERS else "qw"
+
+
+def is_of(run: Run, owners: Iterable[str]) -> bool:
+    """Whether it belongs to one of these people, who may be patterns."""
+    return any(fnmatch.fnmatchcase(run["owner"], owner) for owner in owners)
+
+
+def read_states(text: str) -> set[str]:
+    """What is left of the queue by `-s prs`."""
+    if not re.fullmatch(r"(h[uoshdja]?|[prsa])+", text):
+        fix = "there are p, r, s, a and h; runyard ls shows those that ended"
+        raise errors.InvalidInput(f"qstat: -s {text} is not supported", fix)
+    return {state for kind in re.findall(r"h[uoshdja]?|.", text) for state in KINDS.get(kind, ())}
+
+
+def read_groups(text: str | None) -> bool:
+    """Whether each task has a line of its own."""
+    if text not in (None, "d"):
+        raise errors.InvalidInput(f"qstat: -g {text} is not supported", "runyard site list shows sites and their slots")
+    return text == "d"
 
 
 def lines(runs: Iterable[Run], *, by_task: bool) -> list[str]:
@@ -65,11 +91,11 @@ def _tasks(row: Sequence[Run]) -> str:
     if not row[0]["array"]:
         return ""
     indexes, step = [run["array"]["index"] for run in row], row[0]["array"]["step"]
-    if len(indexes) == 1:
-        return str(indexes[0])
+    if len(indexes) <= 2:
+        return ",".join(map(str, indexes))
     if indexes == list(range(indexes[0], indexes[-1] + 1, step)):
         return f"{indexes[0]}-{indexes[-1]}:{step}"
-    return arrays.show(indexes)
+    return ranges.show(indexes)
 
 
 def when(text: str) -> str:

@@ -24,20 +24,23 @@ _UNEXPANDED = re.compile(r"\$\{?[A-Za-z_]\w*")
 
 def load(given: Given, standard_input: bytes) -> Script | None:
     """The script that is meant; None where the words are a command (`-b y`)."""
-    if _yes(given, "b"):
+    if is_yes(given, "b"):
         if not given.words:
             raise errors.InvalidInput("no command was given", "name one: runyard qsub -b y COMMAND")
         return None
     return script.load(given.words[0]) if given.words[:1] not in ([], ["-"]) else script.made("STDIN", standard_input)
 
 
-def read(given: Given, source: Script | None, here: Here) -> Job:
+def all_flags(given: Given, source: Script | None) -> Given:
     """The flags of the command line go over those of the script."""
-    whole = given
-    if source is not None:
-        prefix = given.get("C")
-        found = directives.read_qsub(source.text, QSUB, "#$" if prefix is None else prefix)
-        whole = found.with_stronger(given)
+    if source is None:
+        return given
+    prefix = given.get("C")
+    return directives.read_qsub(source.text, QSUB, "#$" if prefix is None else prefix).with_stronger(given)
+
+
+def read(whole: Given, source: Script | None, here: Here) -> Job:
+    """`whole`: see `all_flags`."""
     interpreter = whole.get("S")
     if source is not None and interpreter:
         source = source.with_interpreter(interpreter)
@@ -45,7 +48,7 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
         dialect="gridengine",
         name=_name(whole, source),
         script=source.text if source is not None else None,
-        command=_command(whole) if source is None else given.words[1:],
+        command=_command(whole) if source is None else whole.words[1:],
         cwd=_directory(whole, here),
         tasks=_tasks(whole),
         append=True,
@@ -54,7 +57,7 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
         native=whole.native,
     )
     if source is None:
-        _tell_joined(job, given.words)
+        _tell_joined(job, whole.words)
     elif not interpreter:
         _tell_first_line(job, source)
     _ask(job, whole)
@@ -64,16 +67,16 @@ def read(given: Given, source: Script | None, here: Here) -> Job:
     return job
 
 
-def _yes(given: Given, name: str) -> bool:
-    text = given.get(name)
-    if text is not None and text not in ("y", "yes", "n", "no"):
+def is_yes(given: Given, name: str) -> bool:
+    text = (given.get(name) or "n").lower()
+    if text not in ("y", "yes", "n", "no"):
         raise errors.InvalidInput(f"-{name}: {text!r} is neither y nor n")
     return text in ("y", "yes")
 
 
 def _command(given: Given) -> list[str] | str:
     """Grid Engine joins the words by blanks and has a shell read them once more, unless `-shell n` forbids it."""
-    if "shell" in given and not _yes(given, "shell"):
+    if "shell" in given and not is_yes(given, "shell"):
         return given.words
     text, shell = " ".join(given.words), given.get("S")
     return [shell, "-c", text] if shell else text
@@ -115,9 +118,9 @@ def _directory(given: Given, here: Here) -> str:
 
 def _tasks(given: Given) -> arrays.Tasks | None:
     tasks, limit = given.get("t"), given.get("tc")
-    if limit is not None and (not limit.isdigit() or int(limit) < 1 or tasks is None):
+    if limit is not None and (not limit.isdecimal() or tasks is None):
         raise errors.InvalidInput(f"-tc: {limit!r} is no number of tasks of an array", "write it like -t 1-100 -tc 4")
-    return arrays.parse_gridengine(tasks, int(limit) if limit else None) if tasks is not None else None
+    return arrays.parse_gridengine(tasks, int(limit or 0) or None) if tasks is not None else None
 
 
 def _ask(job: Job, given: Given) -> None:
@@ -125,11 +128,14 @@ def _ask(job: Job, given: Given) -> None:
     if environment is not None:
         name, _, slots = environment.partition(" ")
         job.cpus = _slots(slots)
-        job.variables["PE"] = name
-    rest = [_resource(job, item) for text in given.all("l") for item in text.split(",") if item]
-    unknown = [item for item in rest if item is not None]
-    if unknown:
-        job.native["l"] = ",".join(unknown)
+        job.variables["PE"] = job.also["pe"] = name
+    asked = [item for text in given.all("l") for item in text.split(",") if item]
+    unknown = [item for item in asked if _resource(job, item) is not None]
+    soft = [item for item in unknown if item.startswith("s_rt=")]
+    if soft:
+        _warn(job, soft[-1].partition("=")[2])
+    if len(unknown) > len(soft):
+        job.native["l"] = ",".join(item for item in unknown if item not in soft)
 
 
 def _slots(text: str) -> int:
@@ -149,7 +155,7 @@ def _resource(job: Job, item: str) -> str | None:
         size = native_units.parse_size(value, Writing.GRIDENGINE, f"-l {name}")
         job.memory = max(job.memory or 0, (size or 0) * job.cpus) or None
     elif name in GPUS:
-        if value and not value.isdigit():
+        if value and not value.isdecimal():
             raise errors.InvalidInput(f"-l {item}: {value!r} is no number of GPUs")
         job.gpus = int(value or 1)
     else:
@@ -157,11 +163,20 @@ def _resource(job: Job, item: str) -> str | None:
     return None
 
 
+def _warn(job: Job, text: str) -> None:
+    """Grid Engine's soft limit is a signal; what warns of the hard one is in runyard also what asks a run to stop."""
+    soft = native_units.parse_time(text, Writing.GRIDENGINE, "-l s_rt")
+    if soft and job.time and soft < job.time:
+        job.stop = {"signal": "USR1", "grace": job.time - soft}
+    else:
+        job.notice("-l s_rt: it warns of no limit, so nothing is done about it", "ask for a longer h_rt as well")
+
+
 def _name_files(job: Job, given: Given, here: Here) -> None:
     task = ".%a" if job.tasks else ""
     name = patterns.escape(job.name)
     job.stdout = _file(given, "o", f"{name}.o%A{task}", job, here)
-    job.stderr = None if _yes(given, "j") else _file(given, "e", f"{name}.e%A{task}", job, here)
+    job.stderr = None if is_yes(given, "j") else _file(given, "e", f"{name}.e%A{task}", job, here)
 
 
 def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:
@@ -231,7 +246,9 @@ def _set_life(job: Job, given: Given) -> None:
         if not re.fullmatch(r"-?\d{1,4}", priority) or not -1023 <= int(priority) <= 1024:
             raise errors.InvalidInput(f"-p: {priority!r} must be a whole number from -1023 to 1024")
         job.priority = max(-1000, min(1000, int(priority)))
-    if project is not None and not NAME.fullmatch(project):
-        raise errors.InvalidInput(f"-P: {project!r} is not a good name of a project")
-    job.project = project
-    job.retry = 1 if _yes(given, "r") else None
+        job.also["p"] = priority
+    if project is not None:
+        if not NAME.fullmatch(project):
+            raise errors.InvalidInput(f"-P: {project!r} is not a good name of a project")
+        job.project = job.also["P"] = project
+    job.retry = 1 if is_yes(given, "r") else None

@@ -18,8 +18,8 @@ from runyard.model.native_units import Writing
 LEAST_MEMORY = 30 << 20  # Slurm's MinRAMSpace: no job's control group gets less
 DEFAULT_NICE = "100"
 _EXPORT_WORDS = ("ALL", "NONE", "NIL", "")
-_GRES = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d+))?")
-_GPUS = re.compile(r"(?:([A-Za-z][\w.-]*):)?(\d+)")
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::(\d*[A-Za-z][\w.-]*))?(?:[:=](\d+))?")  # a type may be 2080ti, or 1g.5gb
+_GPUS = re.compile(r"(?:(\d*[A-Za-z][\w.-]*):)?(\d+)")
 _SIGNAL = re.compile(r"(?:[BR]+:)?(\w+)(?:@(\d+))?")
 
 
@@ -33,17 +33,21 @@ def load(given: Given, standard_input: bytes) -> Script:
     return script.load(given.words[0]) if given.words else script.made("sbatch", standard_input)
 
 
-def read(given: Given, source: Script, here: Here) -> Job:
+def all_flags(given: Given, source: Script) -> Given:
     """The flags of the command line go over those of the script."""
     _check_first_line(source)
-    whole = directives.read_sbatch(source.text, SBATCH).with_stronger(given)
+    return directives.read_sbatch(source.text, SBATCH).with_stronger(given)
+
+
+def read(whole: Given, source: Script, here: Here) -> Job:
+    """`whole`: see `all_flags`."""
     job = Job(
         dialect="slurm",
         name=whole.get("job_name") or source.name,
         script=source.text,
-        command=given.words[1:],
+        command=whole.words[1:],
         cwd=os.path.normpath(os.path.join(here.directory, whole.get("chdir") or "")),
-        append=whole.get("open_mode") == "append",
+        append=_appends(whole.get("open_mode") or "truncate"),
         queue=whole.get("partition"),
         site=whole.get("site"),
         native=whole.native,
@@ -60,6 +64,12 @@ def read(given: Given, source: Script, here: Here) -> Job:
     return job
 
 
+def _appends(mode: str) -> bool:
+    if not any(known.startswith(mode.lower()) for known in ("append", "truncate")):
+        raise errors.InvalidInput(f"--open-mode: {mode!r} is neither append nor truncate")
+    return "append".startswith(mode.lower())
+
+
 def _check_first_line(source: Script) -> None:
     if source.text.startswith("#!"):
         return
@@ -71,10 +81,10 @@ def _check_first_line(source: Script) -> None:
 
 
 def _ask(job: Job, given: Given) -> None:
-    job.cpus = _number(given, "cpus_per_task") or 1
     job.nodes = _nodes(given.get("nodes"))
     job.processes = _number(given, "ntasks") or (_number(given, "tasks_per_node") or 1) * job.nodes
     job.gpus, job.gpu_type = _gpus(given, job)
+    job.cpus = _number(given, "cpus_per_task") or _cpus_of_gpus(given, job) or 1
     job.memory = _memory(given, job)
     if job.memory is not None and job.memory < LEAST_MEMORY:
         asked, job.memory = units.show_size(job.memory), LEAST_MEMORY
@@ -85,7 +95,7 @@ def _ask(job: Job, given: Given) -> None:
 
 def _number(given: Given, name: str) -> int | None:
     text = given.get(name)
-    if text is not None and (not text.isdigit() or int(text) < 1):
+    if text is not None and (not text.isdecimal() or int(text) < 1):
         raise errors.InvalidInput(f"{_flag(name)}: {text!r} is not a whole number above zero")
     return int(text) if text is not None else None
 
@@ -125,13 +135,23 @@ def _of_each_node(gpus: int, job: Job, flag: str) -> int:
     return gpus // job.nodes
 
 
+def _cpus_of_gpus(given: Given, job: Job) -> int | None:
+    each = _number(given, "cpus_per_gpu")
+    return -(-each * job.gpus // _processes_of_node(job)) or None if each else None
+
+
+def _processes_of_node(job: Job) -> int:
+    """At the most."""
+    return -(-job.processes // job.nodes)
+
+
 def _memory(given: Given, job: Job) -> int | None:
-    on_node = -(-job.processes // job.nodes)  # at the most
-    factors = {"mem": 1, "mem_per_cpu": job.cpus * on_node, "mem_per_gpu": job.gpus}
+    factors = {"mem": 1, "mem_per_cpu": job.cpus * _processes_of_node(job), "mem_per_gpu": job.gpus}
     for name, factor in factors.items():
         text = given.get(name)
         if text is not None:
             size = native_units.parse_size(text, Writing.SLURM, _flag(name))
+            job.also |= {"mem": "0"} if size is None and name == "mem" else {}  # all that the node has
             return size * factor if size and factor else None
     return None
 
@@ -158,6 +178,8 @@ def _export(job: Job, given: Given, source: Script, here: Here) -> None:
     job.variables = {"SLURM_SUBMIT_DIR": here.directory, "SLURM_SUBMIT_HOST": here.host}
     if "cpus_per_task" in given:
         job.variables["SLURM_CPUS_PER_TASK"] = str(job.cpus)
+    if "cpus_per_gpu" in given:
+        job.variables["SLURM_CPUS_PER_GPU"] = str(given.get("cpus_per_gpu"))
     if "ntasks" in given or "tasks_per_node" in given:
         job.variables |= {"SLURM_NTASKS": str(job.processes), "SLURM_NPROCS": str(job.processes)}
 
@@ -168,6 +190,7 @@ def _set_life(job: Job, given: Given) -> None:
         job.dependencies = list(jobs.read_slurm_dependencies(dependency, job.name))
     if nice is not None:
         job.priority = _priority(nice or DEFAULT_NICE)
+        job.also["nice"] = nice or DEFAULT_NICE
     if signal is not None:
         job.stop = _stop(signal)
     if "requeue" in given and "no_requeue" not in given:

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runyard import errors
-from runyard.bridges.scripts import answers, arrays, jobs
+from runyard.bridges.scripts import answers, jobs
 from runyard.bridges.scripts.jobs import Wait
+from runyard.model import ranges
 
 SHORT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 STATES = {"PENDING": "PD", "RUNNING": "R", "COMPLETING": "CG"}
+_OF_SLURM_ALONE = {"CONFIGURING": "CF", "SUSPENDED": "S", "REQUEUED": "RQ", "RESIZING": "RS", "STOPPED": "ST"}
+_BY_WORD = {word: name for name, short in {**STATES, **_OF_SLURM_ALONE}.items() for word in (name, short)}
 REASONS = {Wait.ROOM: "Resources", Wait.OTHERS: "Dependency", Wait.TURN: "JobArrayTaskLimit"}
 _COLUMN = re.compile(r"%(\.?)(\d*)([A-Za-z])")
 
@@ -31,6 +34,15 @@ def state(run: Run) -> str:
 def reason(run: Run) -> str:
     """Why it waits."""
     return REASONS[jobs.waits_for(run)] if run["state"] == "queued" else "None"
+
+
+def read_states(words: Iterable[str]) -> list[str]:
+    """Those that are wanted, by their long names: `PD,running`. None for all."""
+    given = list(words)
+    unknown = [word for word in given if word.upper() not in (*_BY_WORD, "ALL")]
+    if unknown:
+        raise errors.InvalidInput(f"invalid job state specified: {unknown[0]}", f"there are: {', '.join(STATES)}")
+    return [] if "ALL" in map(str.upper, given) else [_BY_WORD[word.upper()] for word in given]
 
 
 def lines(runs: Iterable[Run], form: str, now: datetime.datetime, *, header: bool, by_task: bool) -> list[str]:
@@ -72,8 +84,7 @@ def _column(letter: str) -> tuple[str, Callable[[Row, datetime.datetime], str]]:
 
 
 def _id(row: Row) -> str:
-    array = row[0]["array"]
-    if not array or (len(row) == 1 and not _limit(row)):
+    if len(row) == 1:
         return answers.slurm_id(row[0])
     return f"{jobs.array_id(row[0])}_[{_tasks(row)}]"
 
@@ -82,12 +93,13 @@ def _tasks(row: Row) -> str:
     array = row[0]["array"]
     if not array:
         return "N/A"
-    return arrays.show(run["array"]["index"] for run in row) + _limit(row)
+    return ranges.show(run["array"]["index"] for run in row) + _limit(row)
 
 
 def _limit(row: Row) -> str:
+    """It is told of several tasks only: those that wait."""
     limit = row[0]["array"].get("limit")
-    return f"%{limit}" if limit and state(row[0]) == "PENDING" else ""
+    return f"%{limit}" if limit and len(row) > 1 else ""
 
 
 def _elapsed(row: Row, now: datetime.datetime) -> str:

@@ -65,6 +65,7 @@ def _chosen(job: Job, sites: Sequence[Site]) -> Site | None:
 
 def _pass_on(job: Job, site: Site) -> None:
     """To a scheduler of its own kind, the job's words are its own."""
+    job.native |= job.also
     if job.queue is not None and job.queue != site["name"]:
         job.native[_QUEUE_OPTIONS[job.dialect]] = job.queue
     if job.processes != job.nodes:

@@ -64,7 +64,7 @@ def _check_task(message: Incoming) -> None:
 def _argument(body: Any) -> Params:
     """Of `[args, kwargs, embed]`."""
     match body:
-        case [[dict() as configuration], {}, *_]:
+        case [[dict() as configuration], dict() as by_name, *_] if not by_name:
             return configuration
     raise errors.InvalidInput(f"{TASK} has one argument, a run configuration", "send [[{…}], {}, {…}]")
 

@@ -61,6 +61,18 @@ def test_several_cpus_are_slots_of_a_parallel_environment() -> None:
     assert "threads" in other
 
 
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_a_run_may_name_a_parallel_environment_of_its_own(cpus: int) -> None:
+    chosen = gridengine.option_name("parallel_environment")
+    command = gridengine.submit_command(order(1, resources=Resources(cpus=cpus), **{chosen: "mpi"}))
+    assert command.count("-pe") == 1
+    assert command[command.index("-pe") + 1 :][:2] == ["mpi", str(cpus)]
+    with pytest.raises(errors.InvalidInput, match="mpi is for one node"):
+        gridengine.submit_command(order(1, resources=Resources(nodes=2), pe="mpi"))
+    with pytest.raises(errors.InvalidInput, match="option pe: 'mpi 4' is not the name of one"):
+        gridengine.check_option("pe", "mpi 4")
+
+
 @pytest.mark.parametrize(("resource", "asked"), [("memory", "memory=4096M"), ("mem_free", "mem_free=16384M")])
 def test_what_is_counted_per_slot_is_asked_for_per_slot(resource: str, asked: str) -> None:
     dialect = GridEngine({"memory_resource": resource})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.backends.batch import dialect, naming
+from runyard.backends.batch import naming
 from runyard.backends.batch.naming import Piece
 
 INDEXES = st.sets(st.integers(1, 5000), min_size=1, max_size=60)
@@ -55,10 +55,3 @@ def test_a_piece_is_split_for_the_room_there_is() -> None:
 @pytest.mark.parametrize("name", ["train", "my.output", "x.o", "sleep.o12x", "ry-9-9-9"])
 def test_names_of_others_are_nobodys(name: str) -> None:
     assert naming.identity(name, 1)[0] != "ry-1-1-7"
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([3], "3"), ([1, 2, 3, 7, 9, 10], "1-3,7,9-10"), ([10, 9], "9-10"), ([], "")]
-)
-def test_ranges(numbers: list[int], text: str) -> None:
-    assert dialect.ranges(numbers) == text

@@ -45,6 +45,7 @@ def test_settings_of_a_dialect_are_not_options() -> None:
         ({"client_env": "A='"}, "client_env"),
         ({"accounting": "maybe"}, "accounting"),
         ({"rules": "nonsense"}, "not a rule"),
+        ({"rules": "gpus>0 => gres='gpu"}, "no closing quotation"),
         ({"part ition": "x"}, "not an option"),
         ({"account": "a\nb"}, "line break"),
         ({"account": "a\0b"}, "zero byte"),

@@ -153,6 +153,11 @@ def test_what_runyard_gives_itself_is_refused(name: str) -> None:
         slurm.check_option(slurm.option_name(name), "x")
 
 
+def test_all_the_memory_of_a_node_has_no_other_word() -> None:
+    slurm.check_option("mem", "0")
+    assert "--mem=0" in asked(1, mem="0")
+
+
 REFUSALS = [
     "sbatch: error: invalid partition specified: nope\n"
     "sbatch: error: Batch job submission failed: Invalid partition name specified\n",

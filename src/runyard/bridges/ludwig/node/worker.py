@@ -23,6 +23,7 @@ import time
 from typing import Any, Dict, Iterator, List
 
 AGAIN_S = 0.5
+INCOMING = ".incoming-jobs"  # not the folder of a yard that mirrors to the same drive: it has another account
 
 
 def main() -> int:
@@ -58,7 +59,7 @@ def run_job(job: Dict[str, Any], param2val: Dict[str, Any]) -> None:
     os.makedirs(param2val["save_path"], exist_ok=True)
     series = importlib.import_module(job["source"] + ".job").main(param2val)
     outputs = os.environ["OUTPUT_DIR"]
-    names = save_series(series or [], outputs)
+    names = save_series([] if series is None else series, outputs)
     publish(job["project_path"], given, [os.path.join(outputs, name) for name in names])
 
 
@@ -84,7 +85,7 @@ def save_series(found: List[Any], folder: str) -> List[str]:
 def publish(project_path: str, param2val: Dict[str, Any], files: List[str]) -> None:
     """The folder appears whole: whoever counts folders counts jobs that have ended well."""
     job = "%s-%s-a" % (param2val["param_name"], param2val["job_name"])
-    incoming = os.path.join(project_path, ".incoming")
+    incoming = os.path.join(project_path, INCOMING)
     make(incoming)
     for name in os.listdir(incoming):
         if name.startswith(job):  # of an earlier try, which was ended meanwhile

@@ -11,6 +11,7 @@ from runyard.bridges.scripts.exports import looks_secret, named_in
 from runyard.bridges.scripts.job import Here, Job, Notice
 from runyard.bridges.scripts.script import Script
 from runyard.bridges.scripts.slips import told
+from runyard.model import units
 
 _RESULTS = "OUTPUT_DIR"
 _READS_RESULTS = re.compile(
@@ -100,4 +101,14 @@ def _programs(job: Job, here: Here) -> Iterator[tuple[str, str]]:
                     yield os.path.basename(path), file.read()
 
 
-FINDERS: tuple[told.InJob, ...] = (_shared_file, _missing_directory, _path_as_name, _left_behind, _no_place_for_results)
+def _late_warning(job: Job, here: Here) -> Iterator[Notice]:
+    """The grace within a time limit is a tenth of the limit at the most."""
+    if job.stop and job.time and job.stop["grace"] > job.time / 10:
+        before, limit, asked = map(units.show_duration, (job.time / 10, job.time, job.stop["grace"]))
+        text = f"{job.stop['signal']} comes {before} before the limit of {limit}, not {asked}"
+        yield Notice(text=text, fix="a longer time limit makes it earlier: it is a tenth of that at the most")
+
+
+FINDERS: tuple[told.InJob, ...] = (
+    _shared_file, _missing_directory, _path_as_name, _left_behind, _no_place_for_results, _late_warning,
+)  # fmt: skip
