@@ -95,6 +95,7 @@ def test_results_wait_for_a_broker_that_was_killed(
     until(lambda: [run.state for run in client.runs()] == ["succeeded"], what="the run over")
     broker.start_node("n1")
     with contextlib.closing(Producer(broker_url)) as producer:
+        producer.declare("answers")  # a broker that is killed may forget what was declared a moment before
         got, reply = producer.answer(timeout_s=240)
     assert (got, reply["state"]) == (sent, "succeeded")
     assert list(witness.count("start").values()) == [1]

@@ -80,6 +80,7 @@ def _split(text: str) -> SplitResult:
     """What is wrong is told without the text, which may have a password in it."""
     try:
         parts = urlsplit(text)
+        _refuse_cut(parts)
         parts.port  # noqa: B018  # raises when it is no port
     except ValueError as error:
         raise errors.ConfigError(f"the broker's address is not valid: {_without_values(error)}", _FORM) from None
@@ -87,17 +88,22 @@ def _split(text: str) -> SplitResult:
         raise errors.ConfigError(f"a broker's address begins with amqps:// or amqp://, not {parts.scheme}://", _FORM)
     if not parts.hostname:
         raise errors.ConfigError("the broker's address names no host", _FORM)
-    if "@" in parts.path:
-        raise errors.ConfigError(
-            "the broker's address has a slash before its @", "write a slash in a user or a password as %2F, an @ as %40"
-        )
     if parts.query or parts.fragment:
         raise errors.ConfigError("the broker's address has something after its vhost, from ? or # on", _FORM)
     return parts
 
 
+def _refuse_cut(parts: SplitResult) -> None:
+    """The host ends at the first of these signs, and a password is then read as a port."""
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise errors.ConfigError(
+            "the broker's address has a slash, a ? or a # before its @",
+            "write them in a user or a password as %2F, %3F and %23, and an @ as %40",
+        )
+
+
 def _without_values(error: ValueError) -> str:
-    """Python's sentence quotes what it could not read, and a password with a slash or a hash is read as a port."""
+    """Python's sentence quotes what it could not read."""
     return "its port is no number" if "port" in str(error).lower() else "its host cannot be read"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -16,8 +17,15 @@ class Announcer(Listener):
     def __init__(self, connection: Connection, exchange: str, feed: Feed) -> None:
         self._connection, self._exchange = connection, exchange
         self._publisher = Publisher(connection)
-        self._declared = False
+        self._is_new, self._declared = True, False
         super().__init__(f"exchange:{exchange}", feed)
+
+    def tick(self) -> bool:
+        if self._is_new and self._connection.is_open:  # so that others can bind to it before anything happens
+            self._is_new = False
+            with contextlib.suppress(errors.BrokerError, TimeoutError):  # which is told with the first event
+                self._declare()
+        return super().tick()
 
     def is_ready(self) -> bool:
         return self._connection.is_open
@@ -37,14 +45,17 @@ class Announcer(Listener):
 
     def _publish(self, events: list[dict[str, Any]]) -> None:
         if not self._declared:
-            exchanges.declare(self._connection, self._exchange, "topic").result(ANSWER_S)
-            self._declared = True
+            self._declare()
         sent = [
             self._publisher.send(_message(event), event["event"], exchange=self._exchange, mandatory=False)
             for event in events
         ]
         for future in sent:
             future.result(ANSWER_S)
+
+    def _declare(self) -> None:
+        exchanges.declare(self._connection, self._exchange, "topic").result(ANSWER_S)
+        self._declared = True
 
 
 def _message(event: dict[str, Any]) -> Message:

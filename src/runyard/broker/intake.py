@@ -24,7 +24,7 @@ from runyard.model.request import Asked, Format, Params
 
 AGAIN_S = 5.0  # after something that is not the message's fault
 ANSWER_S = 10.0
-LONGEST_REASON = 2000  # characters in a header
+LONGEST_REASON = 2000  # characters
 _FAULTS = (errors.InvalidInput, errors.Conflict, errors.TooLarge)  # of a message itself
 
 log = logging.getLogger(__name__)
@@ -133,12 +133,12 @@ class Reception(Loop):
         if not isinstance(error, _FAULTS):
             self._postpone(delivery, error)
             return
-        reason = (f"{error.message} ({error.fix})" if error.fix else error.message)[:LONGEST_REASON]
+        reason = f"{error.message} ({error.fix})" if error.fix else error.message
         self._afterwards(
-            self._desk.refuse(self._intake, asked, error.message),
+            self._desk.refuse(self._intake, asked, _plain(error.message)),
             delivery,
             asked,
-            lambda: self._dead_letters.move(delivery, reason),
+            lambda: self._dead_letters.move(delivery, _plain(reason)),
         )
 
     def _postpone(self, delivery: Delivery, error: BaseException) -> None:
@@ -154,6 +154,11 @@ def queue_of(intake: Intake) -> Queue:
         name=intake.queue, durable=intake.durable, auto_delete=intake.auto_delete, arguments=intake.arguments,
         passive=intake.passive,
     )  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """As a store and a broker take it: what is quoted of a message may be long, and hold half a character."""
+    return text[:LONGEST_REASON].encode("utf-8", "replace").decode()
 
 
 def _digest(bodies: list[Params]) -> str:

@@ -14,8 +14,10 @@ from runyard.model.intake import Intake
 from runyard.model.request import Format, Outcome
 
 AT_ONCE = 20
-CONFIRM_S = 60.0  # a large message takes its time
+CONFIRM_S = 60.0
+SLOWEST = 1 << 20  # bytes a second: a large reply that is given up too soon would be sent again and again
 TIDY_S = 3600.0
+DIRECT = "amq.rabbitmq.reply-to."  # the sender itself, without a queue: the broker hands a reply on, and returns it too
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class Replies(Loop):
             self._outbox.tidy()
         if not self._connection.is_open:
             return False
+        self._largest = None  # it may have been raised since
         taken = self._outbox.take(self._link_times, AT_ONCE)
         for outcome in taken:
             self._deliver(outcome)
@@ -92,4 +95,6 @@ class Replies(Loop):
         intake, format = self._intakes[outcome.queue]
         room = intake.reply_limit if self._largest is None else min(intake.reply_limit, self._largest)
         message = Message(body=format.write(outcome, room), correlation_id=outcome.correlation_id)
-        self._publisher.publish(message, outcome.reply_to, timeout_s=CONFIRM_S)
+        patience = CONFIRM_S + len(message.body) / SLOWEST
+        to_queue = not outcome.reply_to.startswith(DIRECT)
+        self._publisher.publish(message, outcome.reply_to, mandatory=to_queue, timeout_s=patience)

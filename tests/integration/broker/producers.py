@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 import uuid
 from typing import Any
 
 import pika
 from pika.exceptions import AMQPError
+
+
+class RawHeaders(pika.BasicProperties):
+    """Headers as libraries of other languages write them: each with its type and its bytes."""
+
+    def __init__(self, headers: dict[str, bytes]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._table = b"".join(bytes([len(name)]) + name.encode() + value for name, value in headers.items())
+
+    def encode(self) -> list[bytes]:
+        return [struct.pack(">HI", self.FLAG_HEADERS, len(self._table)), self._table]
+
+
+def array(items: bytes) -> bytes:
+    """A header that is a list of these."""
+    return struct.pack(">cI", b"A", len(items)) + items
 
 
 class Producer:

@@ -76,6 +76,7 @@ def test_a_program_that_never_asks_leaves_no_reply_behind(
         (CALL, "application/x-python-serialize", [], "the body is application/x"),
         (CALL, "application/json", [[1], {}, {}], "tasks.run_request_task has one"),
         (CALL, "application/json", {"lr": 1}, "tasks.run_request_task has one"),
+        (CALL, "application/json", [[{"lr": 0.1}], {"lr": 0.2}, {}], "tasks.run_request_task has one"),
     ],
 )  # fmt: skip
 def test_what_is_no_such_task_is_put_aside(

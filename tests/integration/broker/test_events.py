@@ -54,12 +54,13 @@ def test_every_state_change_is_a_message(
     driver.submit()  # before anybody listens
     announcer = Announcer(connect(lab.url(vhost)), EXCHANGE, driver.yard.feed)
     assert not announcer.tick()
-    driver.submit(name="mine", project="digits")
-    announcer.tick()  # declares the exchange
     with contextlib.closing(Producer(lab.url(vhost))) as producer:
         for queue, key in (("all", "run.#"), ("good", "run.succeeded")):
             producer.declare(queue)
-            producer.channel.queue_bind(queue, EXCHANGE, key)
+            producer.channel.queue_bind(queue, EXCHANGE, key)  # which is there before anything happens
+        driver.submit(name="mine", project="digits")
+        announcer.tick()
+        assert json.loads(producer.receive("all")[1])["event"] == "run.queued"
         finish(driver)
         announcer.tick()
         properties, body = producer.receive("all")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import struct
 import threading
 from collections.abc import Callable
 
@@ -10,6 +12,7 @@ import pytest
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Consumer, DeadLetters, Delivery, Message, Publisher, Queue, queues
+from tests.integration.broker.producers import Producer, RawHeaders, array
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.waiting import until
 
@@ -160,6 +163,15 @@ def test_a_message_over_the_limit_does_not_take_others_with_it(strict: RabbitLab
     with pytest.raises(errors.BrokerUnreachable, match="for another message"):
         small.result(90)
     publisher.publish(Message(body=b"x"), "work")
+
+
+def test_a_message_that_cannot_be_written_does_not_take_others_with_it(connection: Connection, work: Queue) -> None:
+    publisher = Publisher(connection)
+    futures = [publisher.send(Message(body=b"x", correlation_id=name), "work") for name in ("a", "b" * 256, "c")]
+    first, unwritable, last = [future.exception(90) for future in futures]
+    assert (first, last) == (None, None)
+    assert isinstance(unwritable, errors.BrokerRefused) and "ShortStringTooLong" in str(unwritable)
+    publisher.publish(Message(body=b"x"), "work", timeout_s=90)
 
 
 def test_no_permission_to_write(lab: RabbitLab, vhost: str, connect: Connect) -> None:
@@ -347,6 +359,28 @@ def test_a_message_that_nobody_understands_is_kept_with_the_reason(
     )
     assert "it is no JSON" in caplog.text
     until(lambda: ready(connection, "work") == 0, "the queue empty")
+
+
+def test_headers_that_only_strangers_write_cut_nobody_off(
+    connection: Connection, work: Queue, lab: RabbitLab, vhost: str
+) -> None:
+    dead, letters = Inbox(), DeadLetters(connection, Publisher(connection))
+    Consumer(connection, work, lambda delivery: letters.move(delivery, "it is no JSON"))
+    deep = b""
+    for _ in range(2000):
+        deep = array(deep)
+    with contextlib.closing(Producer(lab.url(vhost))) as producer:
+        headers = {
+            "milliseconds": struct.pack(">cQ", b"T", 1_763_000_000_000), "large": struct.pack(">cd", b"d", 1e300),
+            "deep": deep, "CC": array(struct.pack(">cI", b"S", 4) + b"work"),
+        }  # fmt: skip
+        producer.channel.basic_publish("", "work", b"theirs", RawHeaders(headers))
+        producer.channel.basic_publish("", "work", b"next")
+    Consumer(connection, Queue.for_work("work.dead"), dead)
+    assert dead.wait(2) == [b"theirs", b"next"]
+    moved = dead.deliveries[0].message.headers
+    assert (moved["milliseconds"], moved["large"]) == ("1763000000000", "1e+300")
+    assert "CC" not in moved, "the broker would bring the copy back"
 
 
 # --- three nodes ------------------------------------------------------------------------------------------------

@@ -76,6 +76,21 @@ def test_a_failed_run_is_told_with_its_reason(
     assert reply["error"].startswith(f"run {run} failed: error")
 
 
+def test_a_program_without_a_queue_is_answered_once(
+    driver: Driver, office: Callable[..., Office], producer: Producer
+) -> None:
+    """By RabbitMQ's direct reply-to, whose name is no queue that anybody can find."""
+    office()
+    replies: list[bytes] = []
+    producer.channel.basic_consume("amq.rabbitmq.reply-to", lambda *got: replies.append(got[3]), auto_ack=True)
+    producer.send("tasks", {"lr": 0.1}, reply_to="amq.rabbitmq.reply-to")
+    (run,) = finish(driver)
+    until(lambda: producer.channel.connection.process_data_events(0.1) or replies, "the reply")
+    assert json.loads(replies[0]) == driver_reply(run)
+    replied = until(lambda: [row for row in shown(driver) if row["state"] == "replied"], "it noted")[0]
+    assert replied["tries"] == 0
+
+
 def test_nobody_waits_for_a_request_without_reply_to(
     driver: Driver, office: Callable[..., Office], producer: Producer
 ) -> None:
@@ -189,6 +204,7 @@ def test_a_message_id_is_a_name(driver: Driver, office: Callable[..., Office], p
         (b"[1]", "the body must be a JSON object"),
         ({}, "params.lr: is missing"),
         ({"lr": 5}, "params.lr: 5 is more than the maximum 1"),
+        (b'{"lr": ["half a character: \\ud800"]}', 'params.lr: ["half a character: ?"] is not of type number'),
         ({"_run_group_type": "tree", "lr": 0.1}, "_run_group_type: 'tree' is not known"),
         ({"lr": 0.1, "x": "y" * BODY_LIMIT}, "the body has 100,020 bytes, more than 100,000"),
     ],
@@ -290,6 +306,20 @@ def test_a_reply_waits_for_the_broker(
     assert shown(driver)[0]["tries"] == 0
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_large_reply_has_the_time_that_it_takes(
+    driver: Driver, office: Callable[..., Office], producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runyard.broker.replies.CONFIRM_S", 0.0)
+    monkeypatch.setattr("runyard.broker.replies.SLOWEST", 10)
+    office()
+    producer.send("tasks", {"lr": 0.1})
+    finish(driver, outputs={"a": b"x" * 9000})
+    assert producer.answer()[1]["state"] == "succeeded"
+    until(lambda: shown(driver)[0]["state"] == "replied", "it noted")
+    assert shown(driver)[0]["tries"] == 0
+
+
 def test_a_reply_is_sent_again_on_demand_and_forgotten_after_a_week(
     driver: Driver, office: Callable[..., Office], producer: Producer
 ) -> None:
@@ -337,6 +367,27 @@ def test_the_broker_itself_says_how_large_a_message_may_be(
         finish(driver, outputs={"a": b"x" * 4000, "b": b"y" * 9000})
         first, second = producer.answer()[1]["outputs"]
         assert "content" in first and "url" in second
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_limit_that_was_raised_holds_for_what_is_sent_again(
+    driver: Driver, strict: RabbitLab, office: Callable[..., Office]
+) -> None:
+    vhost, relay = strict.add_vhost(), strict.relay()
+    with contextlib.closing(Producer(strict.url(vhost))) as producer:
+        producer.declare("tasks")
+        producer.declare("answers")
+        desk = office(url=strict.url(vhost, port=relay.port))
+        producer.send("tasks", {"lr": 0.1})
+        finish(driver, outputs={"a": b"x" * 9000})
+        assert "url" in producer.answer()[1]["outputs"][0]
+        until(lambda: shown(driver)[0]["state"] == "replied", "it noted")
+        with strict.other_message_size(100_000):
+            relay.cut()
+            until(lambda: not desk.connection.is_open, "the broker gone")
+            relay.mend()
+            driver.yard.outbox.resend(queue="tasks").result()
+            assert "content" in producer.answer()[1]["outputs"][0]
 
 
 def test_a_reply_that_never_fits_says_so(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:

@@ -16,6 +16,7 @@ from runyard.broker.amqp.queues import Declared, Queue
 REASON = "x-runyard-reason"
 ORIGIN = "x-runyard-queue"
 SUFFIX = ".dead"
+_ROUTES = ("CC", "BCC")  # further queues to the broker: a copy with them would go back to where it came from
 AGAIN_S = 5.0  # after a message could not be moved
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ class DeadLetters:
         self._try(delivery, name, reason)
 
     def _try(self, delivery: Delivery, name: str, reason: str) -> None:
-        headers = {**delivery.message.headers, REASON: reason, ORIGIN: delivery.queue}
+        theirs = {header: value for header, value in delivery.message.headers.items() if header not in _ROUTES}
+        headers = {**theirs, REASON: reason, ORIGIN: delivery.queue}
         identity = delivery.message.message_id or uuid.uuid4().hex
         copy = dataclasses.replace(delivery.message, headers=headers, message_id=identity, persistent=True)
 

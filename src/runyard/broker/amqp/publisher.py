@@ -96,11 +96,15 @@ class Publisher(ChannelPart):
             self._unsent.append(sent)
 
     def _transmit(self, channel: Channel, sent: _Sent) -> None:
-        self._tag += 1
-        self._unconfirmed[self._tag] = sent
-        channel.basic_publish(
-            sent.exchange, sent.key, sent.message.body, sent.message.properties(), mandatory=sent.mandatory
-        )
+        try:
+            channel.basic_publish(
+                sent.exchange, sent.key, sent.message.body, sent.message.properties(), mandatory=sent.mandatory
+            )
+        except Exception as error:  # nothing of it was sent, so the broker does not count it, and neither do we
+            _settle(sent, errors.BrokerRefused(f"a message cannot be written for the broker: {error!r:.200}"))
+        else:
+            self._tag += 1
+            self._unconfirmed[self._tag] = sent
 
     def _begin(self, channel: Channel) -> None:
         def ready(_: Any) -> None:
