@@ -142,12 +142,13 @@ def test_a_disk_that_somebody_else_fills(yard: Yard, small: Path, tmp_path: Path
 
 
 def test_runs_whose_turn_comes_on_a_full_disk_wait_for_room(yard: Yard, small: Path, tmp_path: Path) -> None:
-    """They were claimed ahead, and are no worse for the one before them."""
+    """They were claimed ahead, as happens while short ones end, and are no worse for the one before them."""
+    client = yard.client()
     for short in [submit(yard, "true") for _ in range(20)]:  # one that took long, the first maybe, does not count then
         short.wait(timeout=PATIENCE_S)
-    first = [submit(yard, f"{waiting(tmp_path)}; {filling(small)}; exit 1") for _ in range(2)]
-    others = [submit(yard, "echo fine") for _ in range(4)]
-    client = yard.client()
+    scripts = [*["true"] * 20, *[f"{waiting(tmp_path)}; {filling(small)}; exit 1"] * 2, *["echo fine"] * 4]
+    runs = client.submit_many([{"command": ["/bin/sh", "-c", script], "cwd": "/"} for script in scripts])
+    first, others = runs[20:22], runs[22:]
     until(lambda: any(client.run(run.id).state == "starting" for run in others), what="a claim", timeout=PATIENCE_S)
     (tmp_path / "go").touch()
     assert {run.wait(timeout=PATIENCE_S).reason for run in first} == {"disk"}

@@ -10,10 +10,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from runyard import __version__, errors
+from runyard import errors
 from runyard.agent import disks, environment, watch
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
 from runyard.agent.checkpoints import Checkpoints, shares_directory
@@ -30,7 +30,7 @@ from runyard.agent.link import Link
 from runyard.agent.pace import Pace
 from runyard.agent.permits import Permits
 from runyard.agent.pythons import Pythons, place_of
-from runyard.agent.relay import Piece, Relay
+from runyard.agent.relay import Relay
 from runyard.agent.slots import Slots
 from runyard.agent.stage import Stager
 from runyard.agent.staging import Staging, Store, is_staged
@@ -47,7 +47,7 @@ from runyard.model import cache_limit
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
 from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, Claim, Hello, SyncResponse
+from runyard.model.wire import AttemptKey, Claim, SyncResponse
 
 DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
 SITE_PAUSE_S = 5.0  # after the site could not be reached
@@ -81,11 +81,8 @@ class Agent:
         the web. A link that is `lent` is somebody else's to close."""
         # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
         who = identity or of_this_machine(site if total.elastic else durable_name(directory))
-        root, said, base = (
-            root or os.fspath(directory / "runs"),
-            described or SiteSpec(),
-            environment.inherited(environ),
-        )
+        root, said = root or os.fspath(directory / "runs"), described or SiteSpec()
+        base = environment.inherited(environ)
         self.name, self.site = who.name, site
         self._link, self._backend, self._clock, self._directory = link, backend, clock, directory
         self._node, self._lent = who.node, lent
@@ -144,8 +141,8 @@ class Agent:
         listener = Listener(owned=self._own, answered=self._hear, asking=self._leaving.questions)
         distant = self._backend if isinstance(self._backend, Distant) else None
         return Talk(
-            self._link, self._errands, self._introduction(who, total), self._book, self._slots, self._pace, listener,
-            self._clock, self._queue, distant, self._disks,
+            self._link, self._errands, who.introduction(self.site, total), self._book, self._slots, self._pace,
+            listener, self._clock, self._queue, distant, self._disks,
         )  # fmt: skip
 
     def _bring_back(self, own_node: str | None) -> None:
@@ -154,9 +151,7 @@ class Agent:
         self._finisher = Finisher(
             self._link, host, self._errands, self._stager, self._book, own_node, self._talk.trouble, self._clock
         )
-        self._current = Current(
-            self._link, host, self._errands, self._book, self._finisher.place, current, self._clock
-        )  # fmt: skip
+        self._current = Current(self._link, host, self._errands, self._book, self._finisher.place, current, self._clock)
 
     def _see_to_checkpoints(self, said: SiteSpec, total: Capacity) -> None:
         host, usual = self._backend.host, said.node_option(self._node, "checkpoint_every")
@@ -164,10 +159,7 @@ class Agent:
             self._link, host, self._errands, self._book, self._stager, usual, shares_directory(said, total),
             self._directory / "current", self._talk.trouble, self._clock,
         )  # fmt: skip
-        self._expiry = Expiry(host, self._errands, self._store, self._ask_expired, self._clock)
-
-    def _ask_expired(self, runs: Sequence[int]) -> dict[int, int]:
-        return self._link.expired_checkpoints(self.site, self.name, self._talk.incarnation or 0, runs)
+        self._expiry = Expiry(host, self._errands, self._store, self._talk.expired_checkpoints, self._clock)
 
     @property
     def stale(self) -> bool:
@@ -209,7 +201,7 @@ class Agent:
 
     def _say(self) -> None:
         if self._talk.incarnation is not None:
-            self._relay.relay(self._watched(), self._seen, self._send, self._relay_failed)
+            self._relay.relay(self._watched(), self._seen, self._talk.append, self._relay_failed)
             self._leaving.tell(self._finisher.advance())
             self._current.advance()
             self._checkpoints.advance()
@@ -327,12 +319,6 @@ class Agent:
 
     # --- what the yard says -------------------------------------------------------------------------------------
 
-    def _introduction(self, who: Identity, total: Capacity) -> Hello:
-        return Hello(
-            site=self.site, agent=who.name, node=who.node, boot_id=who.boot_id, version=__version__, total=total,
-            labels=who.labels, limits=who.limits,
-        )  # fmt: skip
-
     def _hear(self, response: SyncResponse) -> None:
         self._leaving.settled(response.settled, response.given_up)
         for key in response.settled:
@@ -389,18 +375,6 @@ class Agent:
                 attempt.expect_nothing_held()
 
     # --- bytes --------------------------------------------------------------------------------------------------
-
-    def _send(self, piece: Piece) -> int:
-        incarnation = self._talk.incarnation
-        try:
-            return self._link.append(
-                self.site, self.name, incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
-            )
-        except errors.Stale as error:
-            if incarnation is None or incarnation != self._talk.incarnation:
-                # We said hello again while this was on its way. It was refused for that, and the attempt is still ours.
-                raise errors.Conflict(error.message) from None
-            raise
 
     def _may_relay(self) -> bool:
         return self._talk.incarnation is not None and self._relay.ready

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runyard import errors, machine
+from runyard import __version__, errors, machine
 from runyard.hosts import local
 from runyard.model.nodes import EVERYBODY, Limits
+from runyard.model.resources import Capacity
+from runyard.model.wire import Hello
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +24,12 @@ class Identity:
     boot_id: str  # of that machine
     labels: tuple[str, ...] = ()  # of the node
     limits: Limits = EVERYBODY  # whose runs it takes
+
+    def introduction(self, site: str, total: Capacity) -> Hello:
+        return Hello(
+            site=site, agent=self.name, node=self.node, boot_id=self.boot_id, version=__version__, total=total,
+            labels=self.labels, limits=self.limits,
+        )  # fmt: skip
 
 
 def of_this_machine(name: str, node: str = "", labels: Sequence[str] = (), limits: Limits = EVERYBODY) -> Identity:

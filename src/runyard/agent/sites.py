@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
-from runyard import errors, home
+from runyard import errors, home, kinds
 from runyard.agent.agent import Agent
 from runyard.agent.crew import Crew
 from runyard.agent.disks import Room
@@ -27,6 +27,7 @@ from runyard.model.site import LOCAL, PLACE_OPTIONS, SSH, SiteSpec
 from runyard.settings import Settings
 
 _OF_THE_HOST = frozenset({*PLACE_OPTIONS, "ssh_config"})
+_OWN_WORDS = frozenset(kinds.BUILT_IN) - {LOCAL, SSH}  # kinds whose options only their backends know
 
 
 class Server(Protocol):
@@ -60,6 +61,12 @@ def backend(name: str, described: SiteSpec, loaded: Settings) -> Backend:
     """Of a site that is one place; of its nodes, each has one: see `node_backend`."""
     kind, directory = registry.load(described.kind), _directory(name, described, loaded)
     return kind.build(directory, _options(described, loaded), _host(name, described, loaded))
+
+
+def check(name: str, described: SiteSpec, loaded: Settings) -> None:
+    """Raises ConfigError for what no agent could use, as far as it can be said without asking the site itself."""
+    if described.kind in _OWN_WORDS:
+        registry.load(described.kind).build(_directory(name, described, loaded), _options(described, loaded))
 
 
 def node_backend(name: str, described: SiteSpec, loaded: Settings, node: str) -> SshBackend:

@@ -16,6 +16,7 @@ from runyard.agent import dialects, environment
 from runyard.agent.attempts import Attempt
 from runyard.agent.environment import Paths
 from runyard.backends.base import Job
+from runyard.backends.batch import naming
 from runyard.hosts.base import Host, Unreachable
 from runyard.model import globs, output_file
 from runyard.model.resources import Capacity
@@ -24,6 +25,7 @@ from runyard.model.spec import RunSpec
 from runyard.model.wire import Claim
 
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+YARD = "yard"  # beside the runs: whose they are
 NEW_DIRECTORY = "choose another directory with: runyard site edit --dir DIRECTORY"
 
 
@@ -52,6 +54,7 @@ class Stager:
         self._node = node
         self._host, self._root, self._site, self._scratch = host, root, site, scratch
         self._described = described or SiteSpec()
+        self._is_ours = False
         # What runs on another machine has the environment of that one: what we say is laid over it.
         self._inherits = site.elastic or host.copies
         self._base = {} if self._inherits else base
@@ -84,6 +87,8 @@ class Stager:
 
     def prepare(self, attempts: Sequence[Attempt]) -> None:
         """Directories and parameters of all of them, in one round trip."""
+        if self._site.elastic and not self._is_ours:
+            self._take_root(attempts)
         directories: list[str] = []
         files: dict[str, bytes] = {}
         for attempt in attempts:
@@ -96,6 +101,24 @@ class Stager:
             if attempt.spec is not None and attempt.spec.script is not None:
                 files[f"{attempt.place}/script"] = attempt.spec.script.encode("utf-8", "surrogateescape")
         self._put(files, directories)
+
+    def _take_root(self, attempts: Sequence[Attempt]) -> None:
+        """What a cluster's nodes share may be shared by yards, too, and each counts its runs from one: what another's
+        left would be taken for ours. So the directory is that of the yard which came first."""
+        path, yard = f"{self._root}/{YARD}", naming.yard_prefix(attempts[0].claim.batch).encode()
+        held = self._host.fetch_many([path]).get(path)
+        if held is None:
+            self._put({YARD: yard}, ())
+            held = self._host.fetch_many([path]).get(path)
+        if held != yard:
+            for attempt in attempts:  # what has its name there is not ours to read, nor to remove
+                attempt.place, attempt.left_out = f"refused/{attempt.place}", True
+            other = os.fsdecode(held or b"").rstrip("-")
+            raise StagingFailed(
+                f"{self._root} has the runs of another yard, {other}, with the same numbers; {NEW_DIRECTORY}, "
+                f"or remove {path} if that yard is no more"
+            )
+        self._is_ours = True
 
     def find_checkpoints(self, attempts: Sequence[Attempt]) -> None:
         """Decide what later attempts go on from: what lies here, or what the yard has; in one round trip at most."""

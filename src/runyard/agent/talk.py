@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runyard import errors
@@ -12,6 +12,7 @@ from runyard.agent.disks import Disks
 from runyard.agent.errands import Errands
 from runyard.agent.link import Link
 from runyard.agent.pace import Pace
+from runyard.agent.relay import Piece
 from runyard.agent.slots import Slots
 from runyard.backends.base import Distant, Presence, Queueing
 from runyard.model.resources import Capacity
@@ -40,6 +41,18 @@ class Listener:
     owned: Callable[[list[Claim]], None]  # after hello: all that this agent has, and nothing else is its own
     answered: Callable[[SyncResponse], None]
     asking: Callable[[], list[Report]] = list  # about attempts that are nobody's any more
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Said:
+    """What a sync says that need not be said again once it is answered, and what it offers."""
+
+    started: list[Attempt]
+    pending: list[tuple[Attempt, str | None]]  # each with the reason why it waits, as it is told
+    shown: list[Report]
+    away: str  # why our node does not answer
+    free: Capacity
+    ahead: int
 
 
 class Talk:
@@ -95,6 +108,23 @@ class Talk:
         else:
             self._sync(self.incarnation)
 
+    def append(self, piece: Piece) -> int:
+        """Bytes of an attempt's file; the size that the yard holds afterwards. From any thread."""
+        site, agent, incarnation = self._hello.site, self._hello.agent, self.incarnation
+        try:
+            return self._link.append(
+                site, agent, incarnation or 0, piece.attempt.key, piece.file, piece.offset, piece.data
+            )
+        except errors.Stale as error:
+            if incarnation is None or incarnation != self.incarnation:
+                # We said hello again while this was on its way. It was refused for that, and the attempt is still ours.
+                raise errors.Conflict(error.message) from None
+            raise
+
+    def expired_checkpoints(self, runs: Sequence[int]) -> dict[int, int]:
+        """See `Link.expired_checkpoints`. From any thread."""
+        return self._link.expired_checkpoints(self._hello.site, self._hello.agent, self.incarnation or 0, runs)
+
     def due_at(self) -> float:
         """When there will be a reason to speak. Infinity while an answer is on its way."""
         if self._in_flight or self.stale:
@@ -149,51 +179,71 @@ class Talk:
         if not self._more:
             return False
         waiting = len(self._waiting())
-        return waiting * 2 < self._pace.ahead() or (waiting == 0 and not self._slots.is_full)
+        return waiting * 2 < self._ahead() or (waiting == 0 and not self._slots.is_full)
+
+    def _ahead(self) -> int:
+        """How many to hold ready, and only while runs end: whoever is held here goes before all that come later, with
+        whatever priority, and short runs of before say nothing of those that wait after a rest."""
+        return self._pace.ahead() if self._book.in_phase(Phase.OVER, Phase.TOLD) else 0
 
     def _waiting(self) -> list[Attempt]:
         return self._book.in_phase(Phase.RECEIVED, Phase.READY)
 
     def _sync(self, incarnation: int) -> None:
         self._news = False
-        unreported, pending, ended = self._unreported(), self._pending(), self._book.in_phase(Phase.TOLD)
-        details = [attempt.pending_detail for attempt in pending]
-        shown = self._shown()
-        for attempt in ended:
-            attempt.reported_at = self._clock()
-        is_own = not self._hello.total.elastic
-        away = self._away()
-        free, ahead = (Capacity(cpus=0, memory=0), 0) if away else self._offer()
-        request = SyncRequest(
-            site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=free, ahead=ahead,
-            room=self._room(), away=away, disk=self._disks.worst() if self._disks else None,
-            reports=[attempt.running_report(self._hello.node, is_own=is_own) for attempt in unreported]
-            + [attempt.pending_report() for attempt in pending]
-            + shown
-            + [attempt.report for attempt in ended if attempt.report]
-            + self._listener.asking(),
-        )  # fmt: skip
+        said = self._to_say()
+        request = self._request(incarnation, said)
 
         def answered(response: SyncResponse, error: Exception | None) -> None:
             self._in_flight = False
             if error is not None:
                 self._failed(error)
                 return
-            self._told_away = bool(away)
-            if not away:  # else it is our node's silence that counts
-                self.heard_at = self._said_at
-            for attempt in unreported:
-                attempt.told_running = True
-            for attempt, detail in zip(pending, details, strict=True):
-                attempt.told_detail = detail
-            for attempt in self._book:
-                attempt.shown = {what: report for what, report in attempt.shown.items() if report not in shown}
-            if free.cpus > 0 or free.elastic or ahead > 0:
+            self._was_told(said)
+            if said.free.cpus > 0 or said.free.elastic or said.ahead > 0:
                 self._more = response.more and bool(response.claims)
             self._heard()
             self._listener.answered(response)
 
         self._errands.send(LANE, lambda: self._link.sync(request), answered)
+
+    def _to_say(self) -> Said:
+        pending, away = self._pending(), self._away()
+        free, ahead = (Capacity(cpus=0, memory=0), 0) if away else self._offer()
+        return Said(
+            started=self._unreported(), pending=[(attempt, attempt.pending_detail) for attempt in pending],
+            shown=self._shown(), away=away, free=free, ahead=ahead,
+        )  # fmt: skip
+
+    def _request(self, incarnation: int, said: Said) -> SyncRequest:
+        return SyncRequest(
+            site=self._hello.site, agent=self._hello.agent, incarnation=incarnation, free=said.free, ahead=said.ahead,
+            room=self._room(), away=said.away, disk=self._disks.worst() if self._disks else None,
+            reports=self._reports(said),
+        )  # fmt: skip
+
+    def _reports(self, said: Said) -> list[Report]:
+        is_own, ended = not self._hello.total.elastic, self._book.in_phase(Phase.TOLD)
+        for attempt in ended:
+            attempt.reported_at = self._clock()
+        return [
+            *(attempt.running_report(self._hello.node, is_own=is_own) for attempt in said.started),
+            *(attempt.pending_report() for attempt, _ in said.pending),
+            *said.shown,
+            *(attempt.report for attempt in ended if attempt.report),
+            *self._listener.asking(),
+        ]
+
+    def _was_told(self, said: Said) -> None:
+        self._told_away = bool(said.away)
+        if not said.away:  # else it is our node's silence that counts
+            self.heard_at = self._said_at
+        for attempt in said.started:
+            attempt.told_running = True
+        for attempt, detail in said.pending:
+            attempt.told_detail = detail
+        for attempt in self._book:
+            attempt.shown = {what: report for what, report in attempt.shown.items() if report not in said.shown}
 
     def _room(self) -> int | None:
         """A site with a queue of its own takes so many; those that wait here, or are being handed over, come first."""
@@ -212,7 +262,7 @@ class Talk:
             (attempt.claim.resources for attempt in waiting if attempt not in travelling),
             (attempt.claim.resources for attempt in travelling),
         )
-        return free, max(0, self._pace.ahead() - len(waiting))
+        return free, max(0, self._ahead() - len(waiting))
 
     def _greeted(self, answer: tuple[int, list[Claim]] | None, error: Exception | None) -> None:
         self._in_flight = False

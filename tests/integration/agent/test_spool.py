@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,9 @@ from runyard.agent.spool.looking import Most
 from runyard.agent.spool.notes import Notes
 from runyard.agent.spool.taking import SETTLE_S, Rules, Taking
 from runyard.model.nodes import Limits
+from runyard.model.resources import Capacity
+from runyard.model.states import AttemptState
+from runyard.model.wire import Hello, Report, SyncRequest
 from runyard.server.embedded import DirectSpoolLink
 from runyard.settings import Settings
 from runyard.yard import Yard
@@ -48,6 +54,20 @@ class Box:
             self.now += SETTLE_S
         self.following.tick()
 
+    def execute(self, outputs: Sequence[dict[str, Any]]) -> None:
+        """As an agent does: each run leaves one of these."""
+        total, owner = Capacity(cpus=8, memory=8 << 30), self.yard.owner()
+        hello = Hello(site="local", agent="a", node="n", boot_id="b", version="1", total=total)
+        incarnation, _ = self.yard.hello(owner, hello).result()
+        request = SyncRequest(site="local", agent="a", incarnation=incarnation, free=total)
+        claims = self.yard.sync(owner, request).result().claims
+        record = {"ending": "exit", "exit_code": 0, "signal": None, "tree_gone": True, "sizes": {}}
+        reports = [
+            Report(key=claim.key, state=AttemptState.ENDED, started_at=1.0, record=record, outputs=[output])
+            for claim, output in zip(claims, outputs, strict=True)
+        ]
+        self.yard.sync(owner, dataclasses.replace(request, reports=reports)).result()
+
     def state(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.path / f"{name}.state" / "state.json").read_text())
         return found
@@ -56,6 +76,10 @@ class Box:
         from runyard.yard.views import RunFilter
 
         return sorted(run["id"] for run in self.yard.list_runs(RunFilter()))
+
+
+def sha256(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 @pytest.fixture
@@ -119,6 +143,18 @@ def test_a_second_bundle_of_the_same_name(box: Box) -> None:
     assert (box.runs(), box.state("one")["id"]) == ([1, 2], 2)
 
 
+@pytest.mark.component("inode generations")
+def test_a_second_bundle_in_the_very_place_of_the_first(box: Box) -> None:
+    """File systems give its inode away at once, and nobody need have looked in between."""
+    for number in (1, 2, 3):
+        bundle = box.hand_in("one")
+        box.look(2)
+        assert (box.state("one")["id"], box.state("one")["state"]) == (number, "queued")
+        box.yard.cancel(box.yard.owner(), [number]).result()
+        box.look()
+        shutil.rmtree(bundle)
+
+
 def test_the_state_goes_with_the_bundle_when_it_has_ended(box: Box) -> None:
     bundle = box.hand_in("one")
     box.look(2)
@@ -131,6 +167,25 @@ def test_the_state_goes_with_the_bundle_when_it_has_ended(box: Box) -> None:
     assert box.state("one")["state"] == "cancelled"
     box.look()
     assert os.listdir(box.path) == []
+
+
+def test_a_result_that_the_yard_has_lost_keeps_no_other_bundle_waiting(
+    box: Box, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("one", "two"):
+        box.hand_in(name)
+    box.look(2)
+    outputs = [
+        {"path": f"{number}.txt", "size": 1, "digest": sha256(b"%d" % number), "mode": 0o644} for number in (1, 2)
+    ]
+    for number, output in enumerate(outputs, 1):
+        box.yard.blobs.put(output["digest"], [b"%d" % number])
+    box.execute(outputs)
+    box.yard.blob_store.blobs.remove([outputs[1]["digest"]])  # of the one that is looked at first
+    box.look()
+    assert box.state("one")["state"] == "succeeded"
+    assert (box.path / "one.state" / "outputs" / "1.txt").read_text() == "1"
+    assert outputs[1]["digest"] in caplog.text
 
 
 def test_who_may_cancel(box: Box) -> None:
@@ -148,6 +203,10 @@ def test_who_may_cancel(box: Box) -> None:
         os.chown(box.path / "one.cancel", 0, 0)
     box.look(2)
     assert (box.state("one")["state"], box.state("one")["reason"]) == ("cancelled", "user")
+    (box.path / "one.run").rename(box.path / ".old")
+    box.hand_in("one")
+    box.look(3)
+    assert box.state("one")["state"] == "queued", "that wish was met"
 
 
 def test_a_drop_box_for_some_people_only(box: Box) -> None:

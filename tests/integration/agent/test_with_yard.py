@@ -181,7 +181,7 @@ def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
     """The server goes away and comes back at the same address; the run and its log do not care."""
     settings = Settings(home=tmp_path, port=_free_port(), cpus=2)
     with _served(settings) as yard:
-        token = yard.create_token(yard.owner(), "node", Role.AGENT, "local").result()["secret"]
+        token = yard.access.create("node", Role.AGENT, "local").result()["secret"]
         site = Site(yard, lambda: HttpLink(f"http://127.0.0.1:{settings.port}", token), tmp_path)
         site.start()
         run = site.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runyard import settings
+from runyard import errors, settings
 from runyard.agent import sites
 from runyard.backends.base import Batch, Job
 from runyard.backends.batch.lifecycle import BatchBackend
@@ -15,6 +16,24 @@ from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
 
 FOR_THE_AGENT = {"cache_limit": "1G", "checkpoint_every": "5m", "conda_root": "/c", "disk_reserve": "1G", "keep": "all"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"options": {"array": "1-3"}}, "the option 'array' is runyard's own"),
+        ({"options": {"poll_interval": "often"}}, "poll_interval"),
+        ({"dir": "/scratch/100%"}, "holds the character '%'"),
+        ({"ssh": ["ann@login"]}, "is reached by ssh and has no directory"),
+    ],
+)
+def test_a_cluster_that_nobody_could_serve_is_refused(tmp_path: Path, given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(errors.ConfigError) as caught:
+        sites.check("cedar", SiteSpec.parse({"kind": "slurm", **given}), settings.load(tmp_path))
+    assert sentence in caught.value.message
+    for kind in ("local", "slurm", "a-plug-in-of-somebody-else"):
+        sites.check("cedar", SiteSpec(kind=kind), settings.load(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["slurm", "gridengine"])

@@ -85,6 +85,21 @@ def test_a_site_with_a_queue_lays_its_words_over_the_jobs_environment(tmp_path: 
     assert frozen["checkpoint"] == {"signal": "USR1", "grace": 5, "directory": directory}
 
 
+def test_a_clusters_directory_belongs_to_the_yard_that_came_first(tmp_path: Path) -> None:
+    """Another one's run 7 would be taken for this one's."""
+    for batch in ("ry-1-1-9", "ry-1-2-30"):
+        ours = Stager(LocalHost(), str(tmp_path / "runs"), Capacity(elastic=True), {})
+        ours.prepare([ours.receive(dataclasses.replace(claim(), batch=batch))])
+    theirs = Stager(LocalHost(), str(tmp_path / "runs"), Capacity(elastic=True), {})
+    for _ in range(2):
+        attempt = theirs.receive(dataclasses.replace(claim(), batch="ry-2-1-9"))
+        with pytest.raises(StagingFailed, match="has the runs of another yard, ry-1, with the same numbers"):
+            theirs.prepare([attempt])
+        assert (attempt.place, attempt.left_out) == ("refused/7/a2", True), "theirs is neither read nor removed"
+    (tmp_path / "runs" / "yard").unlink()
+    theirs.prepare([theirs.receive(dataclasses.replace(claim(), batch="ry-2-1-9"))])
+
+
 def test_scratch_is_where_the_site_says_under_the_names_that_scripts_know(tmp_path: Path) -> None:
     stager = Stager(LocalHost(), str(tmp_path / "runs"), SITE, {"TMPDIR": "/agents"}, None, "/local")
     _, frozen = staged(stager, dialect="slurm", env={"TMPDIR": "/mine"})

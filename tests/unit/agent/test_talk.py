@@ -152,16 +152,25 @@ def test_work_that_never_fits_is_not_asked_for_again_and_again(stage: Stage) -> 
     assert stage.speak(1.0) == 2
 
 
-def test_short_runs_make_it_ask_ahead(stage: Stage) -> None:
+def test_short_runs_make_it_ask_ahead_while_they_end(stage: Stage) -> None:
     stage.pace.ended(0.01)
+    stage.end(stage.attempt(Phase.STARTED))
     stage.talk.hear_news()
     stage.speak(1.0)
     assert stage.yard.requests[-1].ahead == 50
 
 
+def test_short_runs_of_before_say_nothing_of_those_that_wait_now(stage: Stage) -> None:
+    stage.pace.ended(0.01)
+    stage.talk.hear_news()
+    stage.speak(1.0)
+    assert stage.yard.requests[-1].ahead == 0
+
+
 def test_a_pause_takes_nothing(stage: Stage) -> None:
     stage.yard.submit(["true"])
     stage.pace.ended(0.01)
+    stage.end(stage.attempt(Phase.STARTED))
     stage.talk.take_nothing_for(30)
     stage.talk.hear_news()
     stage.speak(1.0)
@@ -201,6 +210,7 @@ def test_an_old_incarnation_falls_silent(stage: Stage, caplog: pytest.LogCapture
 def test_a_node_that_does_not_answer_is_told_at_once_and_takes_nothing(stage: Stage) -> None:
     stage.yard.submit(["true"])
     stage.pace.ended(0.01)
+    stage.end(stage.attempt(Phase.STARTED))
     stage.node.why = "hoff does not answer"
     assert stage.speak(talking.IDLE_GAP_S) == 2
     told = stage.yard.requests[-1]

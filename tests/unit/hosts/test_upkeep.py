@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from runyard.hosts.far import trees, upkeep
 from runyard.hosts.far.stock import Stock
 
@@ -26,6 +28,19 @@ def share(stock: Stock, data: bytes) -> str:
     digest = add(stock, json.dumps({"files": rows, "links": []}, separators=(",", ":")).encode())
     stock.share(digest, trees.parse(Path(os.fsdecode(stock.blob(digest))).read_bytes()), beat)
     return digest
+
+
+def test_what_has_just_arrived_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tidies up at every moment of another one's transfer removes nothing of it."""
+    stock, other, rename = Stock(os.fsencode(tmp_path), "one"), Stock(os.fsencode(tmp_path), "two"), os.rename
+
+    def after_tidying(source: bytes, target: bytes) -> None:
+        upkeep.tidy(other, os.fsencode(tmp_path / "runs"), [1 << 30, 1], [], 0, beat)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", after_tidying)
+    digest = add(stock, b"data")
+    assert stock.has(digest, 4, beat)
 
 
 def test_what_somebody_else_has_removed_is_no_trouble(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class Following(Loop):
                 write(beside)
         except NotOurs as error:
             self._tell(note.name, error)
-        except OSError as error:
+        except (OSError, errors.NotFound) as error:  # the yard may have lost a result: no other waits for that
             self._tell(note.name, error)
             return False
         return True

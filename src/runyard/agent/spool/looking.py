@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +21,7 @@ from runyard.model import paths, units
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that came in between does not hold us up
+GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION, which file systems answer with an int
 DEEPEST = 50  # folders in each other, each of them open while it is looked at
 _KINDS = {
     stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
@@ -53,6 +56,13 @@ class Bundle:
 
 def identity(status: os.stat_result) -> Identity:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+
+
+def generation(name: str, box: int) -> int:
+    """Tells a folder from a later one that was given the same inode; 0 where nobody says."""
+    with contextlib.suppress(OSError, Changed, errors.InvalidInput), opened(name, DIRECTORY, box, name) as folder:
+        return int.from_bytes(fcntl.ioctl(folder, GET_GENERATION, bytes(8))[:4], sys.byteorder)
+    return 0
 
 
 def look(bundle: int, most: Most) -> Bundle:

@@ -22,6 +22,7 @@ class Note:
     name: str  # of the bundle
     inode: int  # of its folder: another one is another bundle
     key: str  # of the run, and of the state beside the bundle
+    generation: int = 0  # of that inode, where the file system says so: an inode is soon used again
     owner: str = ""
     run: dict[str, Any] | None = None
     id: int | None = None
@@ -33,6 +34,10 @@ class Note:
     def is_pending(self) -> bool:
         """It is to be handed in."""
         return self.id is None and not self.refused
+
+    def is_of(self, inode: int, generation: int) -> bool:
+        """Whether that folder is the bundle."""
+        return inode == self.inode and (generation == self.generation or not (generation and self.generation))
 
     def evolve(self, **changes: Any) -> Note:
         return dataclasses.replace(self, **changes)

@@ -122,9 +122,12 @@ def opened(box: int, note: Note) -> Iterator[Shelf]:
 
 
 def remove(box: int, note: Note) -> None:
-    """With all that is in it, if it is ours."""
+    """With all that is in it, if it is ours; and the wish that was met: the next bundle of that name is another run."""
     with contextlib.suppress(NotOurs), opened(box, note):
         shutil.rmtree(f"{note.name}{names.STATE}", dir_fd=box)
+    if note.cancelled:
+        with contextlib.suppress(OSError):  # where people may not remove each other's files, neither may we
+            os.unlink(f"{note.name}{names.CANCEL}", dir_fd=box)
 
 
 def _claim(box: int, name: str, key: str) -> None:

@@ -85,23 +85,23 @@ class Taking(Loop):
             path.removesuffix(names.HANDED_IN): _status(box, path) for path in os.listdir(box) if _is_handed_in(path)
         }
         for name, status in sorted(found.items(), key=_came):
-            if self._is_new(box, name, status.st_ino):
+            if self._is_new(box, name, status):
                 self._consider(box, name, status)
         self._still = {name: seen for name, seen in self._still.items() if name in found}
 
-    def _is_new(self, box: int, name: str, inode: int) -> bool:
+    def _is_new(self, box: int, name: str, status: os.stat_result) -> bool:
         """A second bundle of one name waits for the end of the first, whose state it then replaces."""
         note = self._notes.get(name)
         if note is None:
             return True
-        if note.inode == inode or not note.over:
+        if not note.over or note.is_of(status.st_ino, _generation(box, name)):
             return False
         shelf.remove(box, note)
         self._notes.drop(name)
         return True
 
     def _consider(self, box: int, name: str, status: os.stat_result) -> None:
-        draft = Note(name=name, inode=status.st_ino, key=notes.new_key())
+        draft = Note(name=name, inode=status.st_ino, key=notes.new_key(), generation=_generation(box, name))
         try:
             note = self._read(box, draft, status)
         except Changed:
@@ -210,6 +210,10 @@ def sentence(error: errors.RunyardError) -> str:
 
 def _status(box: int, path: str) -> os.stat_result:
     return os.stat(path, dir_fd=box, follow_symlinks=False)
+
+
+def _generation(box: int, name: str) -> int:
+    return looking.generation(f"{name}{names.HANDED_IN}", box)
 
 
 def _came(found: tuple[str, os.stat_result]) -> tuple[int, str]:

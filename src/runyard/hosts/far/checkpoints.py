@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import time
 from typing import Callable, Iterator, List, Tuple
 
 from . import files
@@ -21,7 +20,7 @@ _ATTEMPT = re.compile(rb"a(\d+)")
 def saved(stock: Stock, runs: bytes) -> List[int]:
     """Runs that have such a directory. None when that was asked lately, by whomever: nothing expires within an hour."""
     looked = os.path.join(stock.root, b"expiry")
-    if _age(looked) < LOOK_S:
+    if files.age(looked, missing=float("inf")) < LOOK_S:
         return []
     files.make_directory(stock.root)
     files.write(looked, b"")
@@ -78,10 +77,3 @@ def _attempts(home: bytes) -> List[int]:
 def _remove_empty(home: bytes) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(home)
-
-
-def _age(path: bytes) -> float:
-    try:
-        return time.time() - os.lstat(path).st_mtime
-    except OSError:
-        return float("inf")

@@ -3,6 +3,7 @@
 import errno
 import os
 import tempfile
+import time
 from typing import Callable, Dict, Iterable, Optional, Tuple
 
 COPIED_AT_ONCE = 16 << 20
@@ -151,6 +152,14 @@ def size(path: bytes) -> Optional[int]:
         return os.stat(path).st_size
     except OSError:
         return None
+
+
+def age(path: bytes, missing: float = 0.0) -> float:
+    """Seconds since it was last written to; `missing` where there is no such file."""
+    try:
+        return time.time() - os.lstat(path).st_mtime
+    except OSError:
+        return missing
 
 
 def room(path: bytes) -> Tuple[int, int]:

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import files
@@ -71,7 +70,7 @@ def _note(stock: Stock, name: str, plan: Json) -> None:
 def _expire(stock: Stock, runs: bytes, beat: Beat) -> None:
     folder = os.path.join(stock.root, b"kept")
     looked = os.path.join(folder, b"looked")
-    if not os.path.isdir(folder) or (os.path.exists(looked) and _age(looked) < LOOK_S):
+    if not os.path.isdir(folder) or (os.path.exists(looked) and files.age(looked) < LOOK_S):
         return
     files.write(looked, b"")
     for entry in names(folder):
@@ -86,17 +85,10 @@ def _due(entry: bytes) -> Optional[List[Any]]:
     """What is to stay now, and for how long; None: nothing changes yet."""
     try:
         plan = json.loads(files.fetch(entry).decode())
-        is_over = plan["for"] is not None and _age(entry) >= plan["for"]
+        is_over = plan["for"] is not None and files.age(entry) >= plan["for"]
         return list(plan["then"]) if is_over else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _age(path: bytes) -> float:
-    try:
-        return time.time() - os.lstat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def _home(runs: bytes, name: str) -> bytes:

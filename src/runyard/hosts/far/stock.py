@@ -104,10 +104,11 @@ class Stock:
         return "sha256:" + total.hexdigest()
 
     def _keep(self, part: bytes, target: bytes) -> None:
+        """It is sealed last: a part as old as that would be taken for one that nobody goes on with."""
         os.chmod(part, READ_ONLY)
-        _seal(part)
         files.make_directory(os.path.dirname(target))
         os.rename(part, target)
+        _seal(target)
 
     # --- folders ------------------------------------------------------------------------------------------------
 

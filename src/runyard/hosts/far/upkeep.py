@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import os
 import re
-import time
 from typing import Any, Dict, Iterator, List, Optional, Set
 
 from . import files, leaving, trees
@@ -172,12 +171,5 @@ def _sweep(stock: Stock) -> None:
         for name in names(os.path.join(stock.root, directory)):
             path = os.path.join(stock.root, directory, name)
             half = directory == b"parts" or name.endswith(b".tmp") or (directory == b"pins" and read_pin(path) is None)
-            if half and _age(path) > LEFT_BEHIND_S:
+            if half and files.age(path) > LEFT_BEHIND_S:
                 files.remove_tree(path)
-
-
-def _age(path: bytes) -> float:
-    try:
-        return time.time() - os.lstat(path).st_mtime
-    except OSError:
-        return 0.0
