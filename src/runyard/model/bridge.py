@@ -7,7 +7,7 @@ from typing import Any
 
 from runyard import errors
 from runyard.model import fields, spec, units
-from runyard.model.intake import Intake
+from runyard.model.intake import Intake, queue_name
 
 MEBIBYTE = 1 << 20
 RODAN = "rodan"
@@ -43,7 +43,7 @@ class RodanBridge:
 _CHECKS: dict[str, Any] = {
     "credentials": lambda value, where: fields.text(value, where, 4096),
     "recipe": spec.name_text,
-    "queue": lambda value, where: fields.text(value, where, 255),
+    "queue": queue_name,
     "input_limit": units.parse_size,
     "reply_limit": units.parse_size,
     "patience": units.parse_duration,

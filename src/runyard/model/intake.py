@@ -12,7 +12,7 @@ from runyard.model import fields, spec, template, units
 MEBIBYTE = 1 << 20
 FORMATS_BY_NAME = ("tasks", "celery")  # queues of these names speak the format of the same name
 MOST_PREFETCHED = 1000
-QUEUE_NAME_LIMIT = 255  # bytes, AMQP's own
+QUEUE_NAME_LIMIT = 250  # bytes: AMQP allows 255, and what cannot be used goes to a queue of the name with .dead
 
 FIELDS = (
     "queue", "format", "recipe", "caller", "params", "durable", "auto_delete", "arguments", "passive", "prefetch",
@@ -52,7 +52,7 @@ class Intake:
         checked.setdefault("keep_trying", speaks != "celery")  # whose senders name a queue whether they made it or not
         return cls(
             name=name,
-            queue=_queue_name(given.get("queue", name), f"{where}.queue"),
+            queue=queue_name(given.get("queue", name), f"{where}.queue"),
             format=speaks,
             caller=spec.name_text(given.get("caller", f"intake-{name}"), f"{where}.caller"),
             **checked,
@@ -72,8 +72,10 @@ def _look_up(path: str, body: Mapping[str, Any]) -> Any:
         raise errors.InvalidInput(f"the body has no {path!r}") from None
 
 
-def _queue_name(value: object, where: str) -> str:
+def queue_name(value: object, where: str) -> str:
     name = fields.text(value, where, QUEUE_NAME_LIMIT)
+    if len(name.encode()) > QUEUE_NAME_LIMIT:
+        raise errors.InvalidInput(f"{where}: longer than {QUEUE_NAME_LIMIT} bytes", "choose a shorter name")
     if name.startswith("amq."):
         raise errors.InvalidInput(f"{where}: names that begin with amq. belong to the broker", "choose another one")
     return name

@@ -3,6 +3,8 @@ readers agree on them."""
 
 from __future__ import annotations
 
+import codecs
+import collections
 import json
 import math
 from typing import Any, NoReturn
@@ -22,6 +24,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 def parse(data: bytes) -> Any:
     """Any JSON value in UTF-8."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         value = _DECODER.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -32,8 +35,8 @@ def parse(data: bytes) -> Any:
         ) from None
     except RecursionError:
         raise errors.InvalidInput("the body is nested too deeply") from None
-    except ValueError as error:  # json's own for numbers of thousands of digits
-        raise errors.InvalidInput(f"the body is not JSON: {error}") from None
+    except ValueError:  # json's own for numbers of thousands of digits
+        raise errors.InvalidInput("the body has a number of too many digits", "send it as a text") from None
     if data.count(b"[") + data.count(b"{") > DEEPEST:
         _check_depth(value)
     return value
@@ -53,8 +56,7 @@ def _check_depth(value: Any) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        [(twice, _)] = collections.Counter(name for name, _ in pairs).most_common(1)
         raise errors.InvalidInput(f"the body names {twice[:80]!r} twice in one object", "keep one of them")
     return found
 

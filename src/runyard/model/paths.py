@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Collection
 
@@ -9,6 +10,7 @@ from runyard import errors
 from runyard.model import fields
 
 LONGEST_PATH = 1024  # bytes
+LONGEST_SEEN = 1 << 16  # characters, of one that is too long: an error names where it begins
 LONGEST_NAME = 255  # bytes, as file systems have it
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNDECODABLE = re.compile(r"[\ud800-\udfff]")  # how Python writes bytes that are no UTF-8
@@ -45,13 +47,15 @@ def link_target(value: object, path: str, where: str) -> str:
 
 
 def one_line(value: object, where: str) -> str:
-    text = fields.text(value, where, LONGEST_PATH, raw=True)
+    text = fields.text(value, where, LONGEST_SEEN, raw=True)
     if _UNDECODABLE.search(text):
         raise errors.InvalidInput(f"{where}: {text!r} is not a name in UTF-8", "rename it")
     if _CONTROL.search(text):
         raise errors.InvalidInput(f"{where}: {text!r} has a line break or another control character in it", "rename it")
     if len(text.encode()) > LONGEST_PATH:
-        raise errors.InvalidInput(f"{where}: {text[:80]!r}… is longer than {LONGEST_PATH} bytes")
+        raise errors.InvalidInput(
+            f"{where}: {text[:80]!r}… is longer than {LONGEST_PATH} bytes", "use fewer or shorter folders"
+        )
     return text
 
 
@@ -59,8 +63,7 @@ def check_apart(paths: Collection[str], where: str) -> None:
     """No two at one place, and none below another: all can be made."""
     taken = set(paths)
     if len(taken) < len(paths):
-        seen: set[str] = set()
-        twice = next(path for path in paths if path in seen or seen.add(path))  # type: ignore[func-returns-value]
+        [(twice, _)] = collections.Counter(paths).most_common(1)
         raise errors.InvalidInput(f"{where}: {twice!r} is named twice", "give each a place of its own")
     for above in {path[:end] for path in taken for end in _slashes(path)}:
         if above in taken:

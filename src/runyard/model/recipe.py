@@ -168,6 +168,8 @@ def _amount(resource: str, wanted: Wanted, params: Mapping[str, Any]) -> int | N
         return None
     if isinstance(value, (bool, list, dict)):
         raise errors.InvalidInput(f"{where}: {template.show_value(value)} is no amount of {resource}")
+    if isinstance(value, float) and value.is_integer():  # to JSON 2.0 is a whole number
+        value = int(value)
     return _read(resource, str(value), wanted.writing, where)
 
 

@@ -50,7 +50,9 @@ class Sender:
 
 def plain(value: object) -> str | None:
     """A text as a database takes it; None for what is none: the library hands on bytes that are not UTF-8."""
-    return value if isinstance(value, str) and value and len(value) <= LONGEST and "\0" not in value else None
+    if not isinstance(value, str) or not value or "\0" in value:
+        return None
+    return value if len(value.encode()) <= LONGEST else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -56,9 +56,13 @@ class SiteSpec:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in shown.items()}
 
     def edited(self, changes: Mapping[str, Any]) -> SiteSpec:
-        """Options and variables are changed one by one, and an empty value removes one; the rest is replaced."""
-        whole = self.to_json()
-        for name, value in fields.mapping(changes, "site", _PARSERS).items():
+        """Options and variables are changed one by one, and an empty value removes one; the rest is replaced. What was
+        said of a node goes with it."""
+        given, whole = fields.mapping(changes, "site", _PARSERS), self.to_json()
+        if self.kind == SSH and given.get("ssh"):
+            gone = self.nodes().keys() - {node_name(login) for login in _logins(given["ssh"])}
+            whole["options"] = {key: item for key, item in self.options.items() if key.rpartition(".")[0] not in gone}
+        for name, value in given.items():
             if name in ("options", "env") and isinstance(value, Mapping):
                 value = {key: item for key, item in {**whole[name], **value}.items() if item != ""}
             whole[name] = value
@@ -111,7 +115,7 @@ def _check_option(option: str, text: str, site: SiteSpec) -> None:
 
 
 def _count(text: str, where: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise errors.InvalidInput(f"{where}: {text!r} is not a number", "write it like 8")
     return int(text)
 

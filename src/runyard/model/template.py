@@ -24,10 +24,10 @@ def fill(command: list[str] | str, params: Mapping[str, Any]) -> list[str] | str
 
 def placeholders(command: list[str] | str) -> list[str]:
     """The names of all parameters in a command; raises when it has a lone brace."""
-    found: list[str] = []
+    found: dict[str, str] = {}
     for text in [command] if isinstance(command, str) else command:
-        _replace(text, lambda name: found.append(name) or "")  # type: ignore[func-returns-value]
-    return list(dict.fromkeys(found))
+        _replace(text, lambda name: found.setdefault(name, ""))
+    return list(found)
 
 
 def _fill(text: str, params: Mapping[str, Any], quote: Callable[[str], str]) -> str:

@@ -54,8 +54,8 @@ def _list(given: Mapping[str, Any], field: str) -> list[str]:
 
 def _url(value: object, where: str) -> str:
     text, parts = fields.web_address(value, where, LONGEST_URL)
-    if any(character.isspace() for character in text):
-        raise errors.InvalidInput(f"{where}: there is a blank in it", "write it like %20")
+    if any(character.isspace() for character in text) or not f"{parts.path}{parts.query}".isascii():
+        raise errors.InvalidInput(f"{where}: there is a blank in it, or a letter beyond ASCII", "write it like %20")
     if parts.username or parts.password or parts.fragment:
         raise errors.InvalidInput(f"{where}: has a user or something after #", "its secret belongs into secret_file")
     return text

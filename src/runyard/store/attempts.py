@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from runyard.model.wire import AttemptKey
-from runyard.store.rows import AnyRow
+from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import attempts, batches, outputs, runs
 
 _KEY = (attempts.c.run_id == bindparam("run_key"), attempts.c.number == bindparam("number_key"))
@@ -52,9 +52,8 @@ def get(connection: Connection, run_id: int, number: int) -> AnyRow | None:
 def get_many(connection: Connection, keys: Iterable[AttemptKey]) -> dict[AttemptKey, AnyRow]:
     wanted = set(keys)
     found: dict[AttemptKey, AnyRow] = {}
-    runs_wanted = sorted({key.run for key in wanted})
-    for start in range(0, len(runs_wanted), 500):
-        for row in connection.execute(_BY_RUNS, {"runs": runs_wanted[start : start + 500]}):
+    for some in portions(sorted({key.run for key in wanted})):
+        for row in connection.execute(_BY_RUNS, {"runs": some}):
             found[AttemptKey(run=row.run_id, attempt=row.number)] = row
     return {key: row for key, row in found.items() if key in wanted}
 
@@ -72,14 +71,14 @@ def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
 
 def nodes_of(connection: Connection, run_ids: Iterable[int], site: str, reasons: Iterable[str]) -> list[AnyRow]:
     """Run, number and node of those runs' attempts at the site that ended for one of these reasons; oldest first."""
-    wanted, found = sorted(run_ids), list[AnyRow]()
+    found: list[AnyRow] = []
     query = (
         select(attempts.c.run_id, attempts.c.number, attempts.c.node)
         .where(attempts.c.site == site, attempts.c.reason.in_(list(reasons)), attempts.c.node.is_not(None))
         .order_by(attempts.c.run_id, attempts.c.number)
     )
-    for start in range(0, len(wanted), 500):
-        found += connection.execute(query.where(attempts.c.run_id.in_(wanted[start : start + 500])))
+    for some in portions(sorted(run_ids)):
+        found += connection.execute(query.where(attempts.c.run_id.in_(some)))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from runyard.store import condemned
-from runyard.store.rows import AnyRow
+from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import attempts, checkpoints, runs
 
 _OF_RUNS = (
@@ -27,8 +27,8 @@ def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
 def newest(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRow]:
     """Of each of these runs that has any."""
     found: dict[int, AnyRow] = {}
-    for start in range(0, len(run_ids), 500):
-        rows = connection.execute(_OF_RUNS, {"runs": run_ids[start : start + 500]})
+    for some in portions(run_ids):
+        rows = connection.execute(_OF_RUNS, {"runs": some})
         found.update({row.run_id: row for row in rows})
     return found
 
@@ -39,11 +39,11 @@ def places(connection: Connection, run_ids: Sequence[int]) -> list[AnyRow]:
     found: list[AnyRow] = []
     is_lost = (attempts.c.state == "ended") & (attempts.c.reason == "lost") & attempts.c.record.is_(None)
     facts = (attempts.c.run_id, attempts.c.number, attempts.c.site, attempts.c.agent, attempts.c.node)
-    for start in range(0, len(run_ids), 500):
+    for some in portions(run_ids):
         query = (
             select(*facts, attempts.c.reason, attempts.c.state)
             .join(runs, runs.c.id == attempts.c.run_id)
-            .where(attempts.c.run_id.in_(run_ids[start : start + 500]), attempts.c.number > runs.c.afresh)
+            .where(attempts.c.run_id.in_(some), attempts.c.number > runs.c.afresh)
             .where(attempts.c.started_at.is_not(None) | is_lost)
             .order_by(attempts.c.run_id, attempts.c.number)
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 
+from runyard.store.rows import portions
 from runyard.store.tables import condemned, outputs
-
-_TOGETHER = 500  # values in one condition
 
 
 class Fate(enum.StrEnum):
@@ -48,7 +47,7 @@ def distrust(connection: Connection, now: float, digest: str) -> None:
 
 def _put(connection: Connection, now: float, digests: Iterable[str], fate: Fate, over: tuple[Fate, ...]) -> None:
     """New ones, and those that are in one of the states of `over`."""
-    for some in _portions(set(digests)):
+    for some in portions(sorted(set(digests))):
         known = states(connection, some)
         place = (condemned.c.digest.in_(some), condemned.c.state.in_(over))
         connection.execute(update(condemned).where(*place).values(state=fate, since=now))
@@ -76,7 +75,7 @@ def looked_at(connection: Connection, digests: Iterable[str], before: float) -> 
 
 def renew(connection: Connection, now: float, digests: Collection[str]) -> set[str]:
     """Somebody has looked at these. Returns those that are not there any more."""
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED)
         connection.execute(update(condemned).where(*place).values(since=now))
     return {digest for digest, fate in states(connection, digests).items() if fate in _LOST}
@@ -84,7 +83,7 @@ def renew(connection: Connection, now: float, digests: Collection[str]) -> set[s
 
 def pardon(connection: Connection, digests: Collection[str]) -> set[str]:
     """These are off the list, except those that are being removed, which are returned."""
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         connection.execute(delete(condemned).where(condemned.c.digest.in_(some), condemned.c.state != Fate.GOING))
     return set(states(connection, digests))
 
@@ -102,7 +101,7 @@ def in_state(connection: Connection, fate: Fate, limit: int, before: float | Non
 def claim(connection: Connection, now: float, digests: Collection[str], before: float) -> list[str]:
     """Of these, the ones that are still condemned and that nobody has looked at since then: they are ours to remove."""
     ours: list[str] = []
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED, condemned.c.since <= before)
         ours += connection.execute(select(condemned.c.digest).where(*place)).scalars()
         connection.execute(update(condemned).where(*place).values(state=Fate.GOING, since=now))
@@ -111,13 +110,13 @@ def claim(connection: Connection, now: float, digests: Collection[str], before: 
 
 def acquit(connection: Connection, _now: float, digests: Collection[str], before: float) -> None:
     """Something refers to these, as far as nothing has happened to them since then."""
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         place = (condemned.c.digest.in_(some), condemned.c.state == Fate.CONDEMNED, condemned.c.since <= before)
         connection.execute(delete(condemned).where(*place))
 
 
 def removed(connection: Connection, now: float, digests: Collection[str]) -> None:
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         place = (condemned.c.digest.in_(some), condemned.c.state == Fate.GOING)
         connection.execute(update(condemned).where(*place).values(state=Fate.GONE, since=now))
 
@@ -140,13 +139,7 @@ def last_output(connection: Connection) -> int:
 
 def _rows(connection: Connection, digests: Iterable[str]) -> dict[str, tuple[Fate, float]]:
     found: dict[str, tuple[Fate, float]] = {}
-    for some in _portions(digests):
+    for some in portions(sorted(digests)):
         rows = connection.execute(select(condemned).where(condemned.c.digest.in_(some)))
         found.update({row.digest: (Fate(row.state), row.since) for row in rows})
     return found
-
-
-def _portions(digests: Iterable[str]) -> Iterator[list[str]]:
-    every = sorted(digests)
-    for start in range(0, len(every), _TOGETHER):
-        yield every[start : start + _TOGETHER]

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy import Engine, NullPool, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
 
 from runyard import errors
 
+SQLITE = "sqlite:///"  # and the path of its file, every character as it is
 READERS = 4
 GONE_S = 20  # after so long without a sign of a server's machine, PostgreSQL ends what that one had begun
 STUCK_S = 60  # and after so long in the middle of a transaction of a process that is stopped
 
 
 def parse_url(text: str) -> URL:
-    url = make_url(text)
+    if text.startswith(SQLITE):
+        return URL.create("sqlite", database=text.removeprefix(SQLITE))
+    try:
+        url = make_url(text)
+    except (exc.ArgumentError, ValueError):  # it is not repeated: a password may be in it
+        raise errors.ConfigError("store: this is no address", "write it like postgresql://user@host/database") from None
     if url.get_backend_name() == "postgresql":
         return url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() != "sqlite":
-        raise errors.ConfigError(f"store: {url.get_backend_name()!r} is not supported", "use a postgresql:// address")
-    return url
+    raise errors.ConfigError(f"store: {url.get_backend_name()!r} is not supported", "use a postgresql:// address")
 
 
 def is_shared(url: URL) -> bool:
@@ -60,7 +64,8 @@ def lasting_engine(url: URL, label: str) -> Engine:
 
 
 def _alert(url: URL) -> dict[str, Any]:
-    """A machine that lost its power says no farewell. Its locks would keep all others waiting for hours."""
+    """A machine that lost its power says no farewell. Its locks would keep all others waiting for hours.
+    And a database that was made without a locale answers in bytes, unless it is asked for text."""
     step = GONE_S // 4
     ours = (
         f"-c tcp_keepalives_idle={step} -c tcp_keepalives_interval={step} -c tcp_keepalives_count=3 "
@@ -73,6 +78,7 @@ def _alert(url: URL) -> dict[str, Any]:
         "keepalives_count": 3,
         "tcp_user_timeout": GONE_S * 1000,
         "connect_timeout": GONE_S,
+        "client_encoding": "utf8",
     }
 
 

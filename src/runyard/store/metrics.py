@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
-from runyard.store.rows import AnyRow
+from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import attempts, metric_positions, metrics, summaries
 
 _CHANGED = ("count", "last", "minimum", "maximum", "last_step", "last_at", "attempt", "reached", "known")
@@ -39,7 +39,6 @@ _OPEN = (
     .where(metric_positions.c.is_open == 1)
     .order_by(metric_positions.c.run_id, metric_positions.c.attempt)
 )
-_TOGETHER = 500  # values in one condition
 
 
 def expect(connection: Connection, key: AttemptKey) -> None:
@@ -82,18 +81,17 @@ def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
 
 
 def named(connection: Connection, run_id: int, names: Collection[str]) -> dict[str, AnyRow]:
-    wanted, found = sorted(names), dict[str, AnyRow]()
-    for start in range(0, len(wanted), _TOGETHER):
-        query = select(metrics).where(metrics.c.run_id == run_id, metrics.c.name.in_(wanted[start : start + _TOGETHER]))
+    found: dict[str, AnyRow] = {}
+    for some in portions(sorted(names)):
+        query = select(metrics).where(metrics.c.run_id == run_id, metrics.c.name.in_(some))
         found.update({row.name: row for row in connection.execute(query)})
     return found
 
 
 def of_runs(connection: Connection, run_ids: Iterable[int], name: str) -> dict[int, AnyRow]:
     """One metric of many runs."""
-    wanted, found = sorted(run_ids), dict[int, AnyRow]()
-    for start in range(0, len(wanted), _TOGETHER):
-        some = wanted[start : start + _TOGETHER]
+    found: dict[int, AnyRow] = {}
+    for some in portions(sorted(run_ids)):
         query = select(metrics).where(metrics.c.run_id.in_(some), metrics.c.name == name)
         found.update({row.run_id: row for row in connection.execute(query)})
     return found
@@ -122,9 +120,9 @@ def summary_of(connection: Connection, run_id: int) -> dict[str, Any]:
 
 
 def summaries_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    wanted, found = sorted(run_ids), dict[int, dict[str, Any]]()
-    for start in range(0, len(wanted), _TOGETHER):
-        query = select(summaries).where(summaries.c.run_id.in_(wanted[start : start + _TOGETHER]))
+    found: dict[int, dict[str, Any]] = {}
+    for some in portions(sorted(run_ids)):
+        query = select(summaries).where(summaries.c.run_id.in_(some))
         found.update({row.run_id: json.loads(row.body) for row in connection.execute(query)})
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from runyard.model.states import RunState
-from runyard.store.rows import AnyRow
+from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import events, run_tags, runs, sweep_runs
 
 _INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
@@ -42,26 +42,23 @@ def get(connection: Connection, run_id: int) -> AnyRow | None:
 
 def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
     found: list[AnyRow] = []
-    wanted = list(ids)
-    for start in range(0, len(wanted), 500):
-        found += connection.execute(_BY_IDS, {"ids": wanted[start : start + 500]}).all()
+    for some in portions(ids):
+        found += connection.execute(_BY_IDS, {"ids": some}).all()
     return found
 
 
 def brief(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
     """Only what names them."""
     found: list[AnyRow] = []
-    wanted = list(ids)
-    for start in range(0, len(wanted), 500):
-        found += connection.execute(_BRIEF.where(runs.c.id.in_(wanted[start : start + 500]))).all()
+    for some in portions(ids):
+        found += connection.execute(_BRIEF.where(runs.c.id.in_(some))).all()
     return found
 
 
 def specs(connection: Connection, ids: Iterable[int]) -> Iterator[str]:
     """As they are kept."""
-    wanted = list(ids)
-    for start in range(0, len(wanted), 500):
-        yield from connection.execute(select(runs.c.spec).where(runs.c.id.in_(wanted[start : start + 500]))).scalars()
+    for some in portions(ids):
+        yield from connection.execute(select(runs.c.spec).where(runs.c.id.in_(some))).scalars()
 
 
 def brief_active(connection: Connection) -> list[AnyRow]:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from runyard.model.states import FINAL, RunState
-from runyard.store.rows import AnyRow
+from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import decisions, events, metrics, runs, sweep_runs, sweeps, trials
 
 _INSERT_TRIALS, _INSERT_PLACES, _INSERT_DECISIONS = map(insert, (trials, sweep_runs, decisions))
@@ -30,7 +30,6 @@ _ENDS = (
     .where(events.c.id > bindparam("after"), events.c.id <= bindparam("newest"), events.c.kind.in_(sorted(FINAL)))
     .order_by(events.c.id)
 )
-_TOGETHER = 500  # values in one condition
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------
@@ -125,9 +124,9 @@ def places(connection: Connection, sweep_id: int, trial_numbers: Iterable[int] |
     query = _PLACES.where(sweep_runs.c.sweep_id == sweep_id)
     if trial_numbers is None:
         return list(connection.execute(query).all())
-    wanted, found = sorted(trial_numbers), list[AnyRow]()
-    for start in range(0, len(wanted), _TOGETHER):
-        found += connection.execute(query.where(sweep_runs.c.trial.in_(wanted[start : start + _TOGETHER])))
+    found: list[AnyRow] = []
+    for some in portions(sorted(trial_numbers)):
+        found += connection.execute(query.where(sweep_runs.c.trial.in_(some)))
     return found
 
 
@@ -137,8 +136,7 @@ def place_of(connection: Connection, run_id: int) -> AnyRow | None:
 
 def places_of(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRow]:
     found: dict[int, AnyRow] = {}
-    for start in range(0, len(run_ids), _TOGETHER):
-        some = run_ids[start : start + _TOGETHER]
+    for some in portions(run_ids):
         query = select(sweep_runs).where(sweep_runs.c.run_id.in_(some))
         found.update({row.run_id: row for row in connection.execute(query)})
     return found
@@ -224,10 +222,10 @@ def decisions_after(connection: Connection, sweep_id: int, after: int, limit: in
 
 def stops(connection: Connection, sweep_id: int, trials: Iterable[int]) -> dict[int, AnyRow]:
     """The decisions by which trials were stopped, by trial."""
-    wanted, found = sorted(trials), dict[int, AnyRow]()
+    found: dict[int, AnyRow] = {}
     of_sweep = (decisions.c.sweep_id == sweep_id, decisions.c.kind == "stop")
-    for start in range(0, len(wanted), 500):
-        query = select(decisions).where(*of_sweep, decisions.c.trial.in_(wanted[start : start + 500]))
+    for some in portions(sorted(trials)):
+        query = select(decisions).where(*of_sweep, decisions.c.trial.in_(some))
         found.update({row.trial: row for row in connection.execute(query)})
     return found
 

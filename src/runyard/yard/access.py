@@ -7,44 +7,74 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from sqlalchemy import Connection
 
 from runyard import errors
+from runyard.broker.hints import Hints
 from runyard.model import spec
 from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.roles import NETWORK, Caller, Role
 from runyard.store import Store, counters, places, recipes
 from runyard.store.rows import AnyRow
+from runyard.yard import views
 
+CHANGED = "tokens"  # the hint that one was revoked
 SHORTEST = 20  # characters of a token that somebody else made up
 REMEMBERED = 5.0  # seconds: how long another server's revocation may go unnoticed
 
 
 class Access:
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, hints: Hints) -> None:
+        self._store, self._hints = store, hints
         self._callers: dict[str, tuple[float, Caller]] = {}
+        hints.listen(CHANGED, self.forget)
 
     def authenticate(self, secret: str) -> Caller:
-        digest = token_digest(secret)
-        known = self._callers.get(digest)
-        if known is not None and known[0] > time.monotonic():
-            return known[1]
+        return self.remembered(secret) or self._look_up(token_digest(secret))
+
+    def remembered(self, secret: str) -> Caller | None:
+        """Who that was a moment ago, without a question to the store."""
+        known = self._callers.get(token_digest(secret))
+        return known[1] if known is not None and known[0] > time.monotonic() else None
+
+    def forget(self) -> None:
+        """Also what is being looked up now: it goes into the memory that was there when it was asked for."""
+        self._callers = {}
+
+    def tokens(self) -> list[dict[str, Any]]:
+        with self._store.read() as connection:
+            return [views.token_view(row) for row in places.all_tokens(connection)]
+
+    def create(
+        self, name: str, role: str, site: str | None = None, wanted: Sequence[str] = (), limits: Limits = EVERYBODY
+    ) -> Future[dict[str, Any]]:
+        """`wanted`: the recipes that a caller may call."""
+        return self._store.write(
+            lambda connection: _create(connection, self._store.now(), name, role, site, wanted, limits)
+        )
+
+    def revoke(self, token_id: int) -> Future[None]:
+        def work(connection: Connection) -> None:
+            if not places.revoke_token(connection, token_id, self._store.now()):
+                raise errors.NotFound(f"there is no token {token_id}", "list them with `runyard token list`")
+
+        return self._store.write(work, lambda _: self._hints.ring(CHANGED))
+
+    def _look_up(self, digest: str) -> Caller:
+        callers = self._callers
         with self._store.read() as connection:
             row = places.token_by_digest(connection, digest)
         if row is None:
-            self._callers.pop(digest, None)
+            callers.pop(digest, None)
             raise errors.Unauthorized(
                 "this token is not known", "check RUNYARD_TOKEN, or read yours with `runyard token show`"
             )
         caller = _caller(row)
-        self._callers[digest] = (time.monotonic() + REMEMBERED, caller)
+        callers[digest] = (time.monotonic() + REMEMBERED, caller)
         return caller
-
-    def forget(self) -> None:
-        self._callers.clear()
 
 
 def token_digest(secret: str) -> str:
@@ -89,10 +119,9 @@ def _refuse_revoked(connection: Connection, secret: str, what: str, fix: str) ->
         raise errors.ConfigError(f"{what} was revoked", fix)
 
 
-def create(
-    connection: Connection, now: float, name: str, role: str, site: str | None, wanted: Sequence[str] = (),
-    limits: Limits = EVERYBODY,
-) -> dict[str, Any]:  # fmt: skip
+def _create(
+    connection: Connection, now: float, name: str, role: str, site: str | None, wanted: Sequence[str], limits: Limits
+) -> dict[str, Any]:
     """A new token. Its secret is shown this once: the store keeps only the digest."""
     _check_name(name)
     if role not in list(Role):

@@ -18,6 +18,7 @@ from runyard.model.wire import Resume
 from runyard.store import Store, attempts, checkpoints, places, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import views
+from runyard.yard.lookup import find_run
 from runyard.yard.placement import Head
 
 PREFERRED_S = 15.0  # a run that goes on waits so long for the place where its checkpoints are
@@ -35,29 +36,22 @@ class Checkpoints:
     def of_run(self, run_id: int) -> list[dict[str, Any]]:
         """Oldest first."""
         with self._store.read() as connection:
-            return [view(row) for row in checkpoints.of_run(connection, _run(connection, run_id).id)]
+            return [view(row) for row in checkpoints.of_run(connection, find_run(connection, run_id).id)]
 
     def ask(self, run_id: int) -> Future[int]:
         """The number of the wish to have them brought now; 0 when nobody has the run now."""
 
         def work(connection: Connection) -> int:
-            return _ask(connection, _run(connection, run_id))
+            return _ask(connection, find_run(connection, run_id))
 
         return self._store.write(work, lambda number: self._hints.ring_all("site:") if number else None)
 
     def are_here(self, run_id: int, wish: int) -> bool:
         """Whether they are as new as the wish, or as new as they can be."""
         with self._store.read() as connection:
-            run = _run(connection, run_id)
+            run = find_run(connection, run_id)
             row = attempts.get(connection, run_id, run.attempt)
         return RunState(run.state) in FINAL or (row is not None and 0 < wish <= row.brought_checkpoint)
-
-
-def _run(connection: Connection, run_id: int) -> AnyRow:
-    row = runs.get(connection, run_id)
-    if row is None:
-        raise errors.NotFound(f"there is no run {run_id}", "list runs with `runyard ls`")
-    return row
 
 
 def _ask(connection: Connection, run: AnyRow) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard.broker.hints import Hints
-from runyard.model.roles import Caller
 from runyard.model.site import SiteSpec
 from runyard.store import Store, places
 from runyard.store.rows import AnyRow
@@ -43,13 +42,13 @@ class Places:
             name, lambda connection, now: sites.ensure(connection, now, name, kind, explicit=explicit, note=note)
         )
 
-    def add(self, caller: Caller, name: str, described: SiteSpec) -> Future[Shown]:
+    def add(self, name: str, described: SiteSpec) -> Future[Shown]:
         return self._change(name, lambda connection, now: sites.add(connection, now, name, described))
 
-    def edit(self, caller: Caller, name: str, changes: Mapping[str, Any]) -> Future[Shown]:
+    def edit(self, name: str, changes: Mapping[str, Any]) -> Future[Shown]:
         return self._change(name, lambda connection, _: sites.edit(connection, name, changes))
 
-    def drain(self, caller: Caller, name: str, drained: bool) -> Future[Shown]:
+    def drain(self, name: str, drained: bool) -> Future[Shown]:
         """A drained site starts nothing new; what runs there goes on."""
 
         def change(connection: Connection, now: float) -> None:
@@ -58,7 +57,7 @@ class Places:
 
         return self._change(name, change)
 
-    def remove(self, caller: Caller, name: str) -> Future[None]:
+    def remove(self, name: str) -> Future[None]:
         return self._store.write(
             lambda connection: sites.remove(connection, name), lambda _: self._hints.ring(SITES_CHANGED)
         )

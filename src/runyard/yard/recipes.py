@@ -95,7 +95,7 @@ class Recipes:
 
         return self._store.write(work, lambda _: self._hints.ring(CHANGED))
 
-    def remove(self, caller: Caller, name: str) -> Future[None]:
+    def remove(self, name: str) -> Future[None]:
         def work(connection: Connection) -> None:
             _find(connection, name)
             recipes.remove(connection, name)

@@ -14,9 +14,10 @@ from runyard.model.rerun import Changes
 from runyard.model.roles import Caller
 from runyard.model.spec import RunSpec
 from runyard.store import Store, runs
-from runyard.yard import submit, wishes
+from runyard.yard import submit
 from runyard.yard.brought import Brought
 from runyard.yard.kept import KeptBlobs
+from runyard.yard.lookup import no_run
 from runyard.yard.submit import Handed, Source, Submitted
 
 Accept = Callable[[Handed], "Future[list[Submitted]]"]
@@ -47,7 +48,7 @@ class Reruns:
             rows = {row.id: row for row in runs.get_many(connection, ids)}
         missing = next((run_id for run_id in ids if run_id not in rows), None)
         if missing is not None:
-            raise wishes.no_run(missing)
+            raise no_run(missing)
         return [changes.apply(run_id, RunSpec.parse(json.loads(rows[run_id].spec))) for run_id in ids]
 
     def _check(self, run_id: int, spec: RunSpec, brought: Brought) -> None:

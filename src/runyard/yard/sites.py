@@ -59,11 +59,23 @@ def edit(connection: Connection, name: str, changes: Mapping[str, Any]) -> None:
     row = get(connection, name)
     changed = description(row).edited(changes)
     _check_kind(changed)
-    if changed.kind != row.kind and attempts.alive_of_site(connection, name):
-        raise errors.Conflict(f"site {name!r} has runs, so its kind cannot change now", f"`runyard ls --site {name}`")
+    if attempts.alive_of_site(connection, name):
+        _check_unmoved(name, description(row), changed)
     for node in description(row).nodes().keys() - changed.nodes().keys():
         _remove_node(connection, name, node)
     places.change_site(connection, name, kind=changed.kind, config=json.dumps(changed.to_json()))
+
+
+def _check_unmoved(name: str, before: SiteSpec, changed: SiteSpec) -> None:
+    """Whoever serves it finds what runs there by its kind, in its directory; without one, in a home of their own."""
+    moved = {
+        "kind": changed.kind != before.kind,
+        "dir": changed.dir != before.dir,
+        "served_by": changed.dir is None and changed.served_by != before.served_by,
+    }
+    for what in (what for what, is_moved in moved.items() if is_moved):
+        fix = f"wait for them or cancel them: `runyard ls --site {name}`"
+        raise errors.Conflict(f"site {name!r} has runs, so its {what} cannot change now", fix)
 
 
 def _check_kind(described: SiteSpec) -> None:

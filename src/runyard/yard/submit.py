@@ -65,13 +65,11 @@ def submit(connection: Connection, now: float, source: Source, specs: Sequence[R
 def submit_all(connection: Connection, now: float, handed: Sequence[Handed]) -> list[list[Submitted]]:
     """What several callers have handed in, in as few statements as for one of them."""
     known = {one.source.owner: _Known(connection, one.source.owner) for one in handed}
-    for one in handed:
-        known[one.source.owner].check_all(one.specs)
     ids = _fresh_ids(connection, [spec for one in handed for spec in one.specs])
     rows, seen = _Rows(now), dict[tuple[str, str], tuple[int, str]]()
     results = []
     for one in handed:
-        found, fresh = _split_repeated(connection, one, ids, seen)
+        found, fresh = _split_repeated(connection, one, known[one.source.owner], ids, seen)
         rows.add(one.source, fresh, known[one.source.owner].parents)
         results.append(found)
     rows.insert(connection)
@@ -122,11 +120,6 @@ class _Known:
         self.parents: dict[int, AnyRow] = {}
         self._loaded: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
-    def check_all(self, specs: Sequence[RunSpec]) -> None:
-        for index, spec in enumerate(specs):
-            with numbered(index if len(specs) > 1 else None):
-                self.check(spec)
-
     def check(self, spec: RunSpec) -> list[str]:
         seen = (spec.site, spec.resources, spec.choice, spec.project)
         if seen not in self._fits:
@@ -162,17 +155,24 @@ class _Known:
 
 
 def _split_repeated(
-    connection: Connection, handed: Handed, ids: Iterator[int], seen: dict[tuple[str, str], tuple[int, str]]
+    connection: Connection,
+    handed: Handed,
+    known: _Known,
+    ids: Iterator[int],
+    seen: dict[tuple[str, str], tuple[int, str]],
 ) -> tuple[list[Submitted], list[tuple[int, RunSpec]]]:
-    """Ids for all specs, and those that are new."""
+    """Ids for all specs, and those that are new. Only these are checked: what was accepted once may have become
+    impossible since, and is there all the same."""
     results: list[Submitted] = []
     fresh: list[tuple[int, RunSpec]] = []
     source = handed.source
-    for spec in handed.specs:
+    for index, spec in enumerate(handed.specs):
         first = _first_with_key(connection, source, spec, seen)
         run_id = next(ids) if first is None else first
         results.append(Submitted(id=run_id, created=first is None))
         if first is None:
+            with numbered(index if len(handed.specs) > 1 else None):
+                known.check(spec)
             fresh.append((run_id, spec))
             if spec.idempotency_key:
                 seen[source.owner, spec.idempotency_key] = (run_id, source.digest(spec))

@@ -9,10 +9,11 @@ from sqlalchemy import Connection
 from runyard import errors
 from runyard.model.roles import Caller
 from runyard.model.states import FINAL, Reason, RunState
-from runyard.store import attempts, gates, runs
+from runyard.store import attempts, gates, places, runs
 from runyard.store.rows import AnyRow
 from runyard.yard import checkpoints, dependencies, settle
 from runyard.yard.evidence import Ending
+from runyard.yard.lookup import find_run
 
 Outcome = dict[int, AnyRow | errors.RunyardError]
 
@@ -39,16 +40,10 @@ def each(
 
 
 def _changeable(connection: Connection, caller: Caller, run_id: int) -> AnyRow:
-    run = runs.get(connection, run_id)
-    if run is None:
-        raise no_run(run_id)
+    run = find_run(connection, run_id)
     if not caller.may_change(run.owner):
         raise errors.Forbidden(f"run {run_id} belongs to {run.owner}", f"ask {run.owner} or an administrator")
     return run
-
-
-def no_run(run_id: int) -> errors.NotFound:
-    return errors.NotFound(f"there is no run {run_id}", "list runs with `runyard ls`")
 
 
 def cancel(connection: Connection, now: float, caller: Caller, run: AnyRow) -> None:
@@ -95,6 +90,9 @@ def retry(connection: Connection, now: float, caller: Caller, run: AnyRow, how: 
     """Back to the queue: the same run, another attempt. `how`: whether it goes on from what it saved."""
     if RunState(run.state) not in FINAL:
         raise errors.Conflict(f"run {run.id} is {run.state}", f"cancel it first with `runyard cancel {run.id}`")
+    if run.wanted_site and places.site(connection, run.wanted_site) is None:
+        fix = f"start it elsewhere: `runyard rerun {run.id} --site NAME`"
+        raise errors.Conflict(f"run {run.id} is for the site {run.wanted_site!r}, which is no more", fix)
     if how == checkpoints.RESUME:
         checkpoints.demand(connection, run)
     obstacles = gates.obstacles(connection, run.id)

@@ -22,13 +22,12 @@ from sqlalchemy import Connection
 from runyard import __version__, errors, home
 from runyard.blobs import S3Access, open_blobs
 from runyard.broker.hints import Hints
-from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
 from runyard.model.states import FINAL, RunState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings, read_secret
-from runyard.store import Series, Store, attempts, counters, gates, open_store, places, queue, runs
+from runyard.store import Series, Store, attempts, counters, gates, open_store, queue, runs
 from runyard.store import sweeps as sweep_rows
 from runyard.store.rows import AnyRow
 from runyard.yard import (
@@ -53,20 +52,20 @@ from runyard.yard.fleet import Fleet, Single
 from runyard.yard.kept import KeptBlobs
 from runyard.yard.links import Links
 from runyard.yard.logs import LogView
+from runyard.yard.lookup import find_run
 from runyard.yard.metrics import Metrics
 from runyard.yard.outbox import Outbox
 from runyard.yard.permits import Vigil
 from runyard.yard.places import Places
 from runyard.yard.preparations import Preparations
 from runyard.yard.reaper import Deadlines
-from runyard.yard.recipes import Params, Recipes, Requested
+from runyard.yard.recipes import Recipes
 from runyard.yard.requests import Requests
 from runyard.yard.rerun import Reruns
 from runyard.yard.submit import Handed, Source, Submitted
 from runyard.yard.sweeps import Sweeps
 from runyard.yard.views import RunFilter
 
-TOKENS_CHANGED = "tokens"
 SLOW_COUNT_S = 0.1  # a busy machine makes a quick one take some ten milliseconds, too
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
 Wish = Callable[[Connection, float, Caller, AnyRow], None]
@@ -88,8 +87,7 @@ class Yard:
         self.links = Links(store, settings)
         self.feed = Feed(store)
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
-        self._access = access.Access(store)
-        self.hints.listen(TOKENS_CHANGED, self._access.forget)
+        self.access = access.Access(store, self.hints)
         self.metrics = Metrics(store, self.files)
         self.sweeps = Sweeps(store, self.hints, self.blobs, self.metrics)
         self.checkpoints = Checkpoints(store, self.hints)
@@ -146,12 +144,6 @@ class Yard:
 
         return self.store.write_in(self._submissions, Handed(source=Source(owner=caller.name), specs=specs))
 
-    def request(
-        self, caller: Caller, recipe: str | None, bodies: Sequence[Params], *, idempotency_key: str | None = None
-    ) -> Future[Requested]:
-        """Runs of a recipe (None: the default one), one for each body; see `Recipes.request`."""
-        return self.recipes.request(caller, recipe, bodies, idempotency_key=idempotency_key)
-
     def plan(self, caller: Caller, spec: RunSpec) -> dict[str, Any]:
         """What `submit` would do, checked the same way; nothing is stored. Code and data need not be sent for that."""
         submit.check_inputs(self.blobs, [spec])
@@ -182,7 +174,7 @@ class Yard:
 
     def get_run(self, run_id: int) -> dict[str, Any]:
         with self.store.read() as connection:
-            row = _run(connection, run_id)
+            row = find_run(connection, run_id)
             tags = runs.tags_of(connection, [run_id])
             place = sweep_rows.place_of(connection, run_id)
             tries = attempts.of_run(connection, run_id)
@@ -211,7 +203,7 @@ class Yard:
 
     def events(self, run_id: int, after: int, limit: int) -> list[dict[str, Any]]:
         with self.store.read() as connection:
-            _run(connection, run_id)
+            find_run(connection, run_id)
             return [views.event_view(row) for row in runs.event_page(connection, run_id, after, limit)]
 
     def cancel(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
@@ -249,7 +241,7 @@ class Yard:
 
     def _log(self, run_id: int, attempt: int | None, file: str) -> LogView:
         with self.store.read() as connection:
-            newest = _run(connection, run_id).attempt
+            newest = find_run(connection, run_id).attempt
         if attempt is None:
             return LogView(self.files, run_id, range(1, newest + 1), file, marked=True)
         if not 1 <= attempt <= newest:
@@ -259,7 +251,7 @@ class Yard:
     def usage(self, run_id: int, last: int) -> list[dict[str, Any]]:
         """The newest samples of the newest attempt, oldest first."""
         with self.store.read() as connection:
-            newest = _run(connection, run_id).attempt
+            newest = find_run(connection, run_id).attempt
         if newest == 0:
             return []
         size = self._held(run_id, newest, "usage.jsonl")
@@ -270,21 +262,21 @@ class Yard:
 
     def outputs(self, run_id: int) -> list[dict[str, Any]]:
         with self.store.read() as connection:
-            _run(connection, run_id)
+            find_run(connection, run_id)
             return [views.output_view(row) for row in attempts.outputs_of(connection, run_id)]
 
     def ask_outputs(self, run_id: int) -> Future[int]:
         """Have the outputs of a run brought as they are now; see `wishes.ask_outputs`."""
 
         def work(connection: Connection) -> int:
-            return wishes.ask_outputs(connection, _run(connection, run_id))
+            return wishes.ask_outputs(connection, find_run(connection, run_id))
 
         return self.store.write(work, lambda number: self.hints.ring_all("site:") if number else None)
 
     def has_outputs(self, run_id: int, wish: int) -> bool:
         """Whether they are as new as the wish, or as new as they can be."""
         with self.store.read() as connection:
-            row = _run(connection, run_id)
+            row = find_run(connection, run_id)
             newest = attempts.get(connection, run_id, row.attempt)
         return RunState(row.state) in FINAL or (newest is not None and 0 < wish <= newest.brought)
 
@@ -345,31 +337,14 @@ class Yard:
     # --- access and health --------------------------------------------------------------------------------------
 
     def authenticate(self, secret: str) -> Caller:
-        return self._access.authenticate(secret)
+        return self.access.authenticate(secret)
+
+    def remembered(self, secret: str) -> Caller | None:
+        return self.access.remembered(secret)
 
     def owner(self) -> Caller:
         """Who runs this yard: what happens inside its own process happens in this name."""
         return Caller(name=owner_name(), role=Role.ADMIN)
-
-    def tokens(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return [views.token_view(row) for row in places.all_tokens(connection)]
-
-    def create_token(
-        self, caller: Caller, name: str, role: str, site: str | None = None, recipes: Sequence[str] = (),
-        limits: Limits = EVERYBODY,
-    ) -> Future[dict[str, Any]]:  # fmt: skip
-        def work(connection: Connection) -> dict[str, Any]:
-            return access.create(connection, self.store.now(), name, role, site, recipes, limits)
-
-        return self.store.write(work)
-
-    def revoke_token(self, caller: Caller, token_id: int) -> Future[None]:
-        def work(connection: Connection) -> None:
-            if not places.revoke_token(connection, token_id, self.store.now()):
-                raise errors.NotFound(f"there is no token {token_id}", "list them with `runyard token list`")
-
-        return self.store.write(work, lambda _: self.hints.ring(TOKENS_CHANGED))
 
     def counts(self) -> dict[str, int]:
         """Runs per state. Counting millions takes a while, so a slow count is kept for ten times as long as it took."""
@@ -402,10 +377,3 @@ def owner_name() -> str:
     except (KeyError, OSError):
         name = f"uid{os.getuid()}"
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)
-
-
-def _run(connection: Connection, run_id: int) -> AnyRow:
-    row = runs.get(connection, run_id)
-    if row is None:
-        raise wishes.no_run(run_id)
-    return row

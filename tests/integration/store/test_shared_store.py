@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
@@ -45,6 +46,19 @@ def test_servers_that_start_together_make_the_tables_once(postgres_url: str) -> 
     ends = [start.communicate(timeout=120) for start in starts]
     assert [start.returncode for start in starts] == [0] * 4, ends
     assert sorted(int(out) for out, _ in ends) == [1, 2, 3, 4]
+
+
+def test_a_database_that_was_made_without_a_locale_keeps_text(component: Any, postgres_server: Any) -> None:
+    """As createdb makes it where the server's account has none. PostgreSQL answers in bytes there, unless asked."""
+    component("postgresql")
+    with postgres_server().database(encoding="SQL_ASCII") as url:
+        store = open_store(url)
+        try:
+            store.write(lambda connection: counters.take(connection, "größe")).result()
+            with store.read() as connection:
+                assert counters.current(connection, "größe") == 1
+        finally:
+            store.close()
 
 
 def test_a_read_sees_one_moment_although_others_write(postgres_url: str) -> None:

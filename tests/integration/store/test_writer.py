@@ -54,6 +54,19 @@ def test_what_follows_a_commit_sees_it(store: Store) -> None:
     assert seen == [1]
 
 
+def test_a_store_is_where_its_path_says(tmp_path: Path) -> None:
+    """Whatever characters are in it: a part of it must not be taken for something else of an address."""
+    place = tmp_path / "lab?a=1#%41 ü.db"
+    open_store(f"sqlite:///{place}").close()
+    assert [path for path in tmp_path.iterdir() if path.suffix == ".db"] == [place]
+
+
+@pytest.mark.parametrize("address", ["garbage", "postgresql://host:port/x", "mysql://host/x"])
+def test_what_is_no_address_of_a_store(address: str) -> None:
+    with pytest.raises(errors.ConfigError, match="store: "):
+        open_store(address)
+
+
 def test_a_closed_store_refuses(store: Store) -> None:
     store.close()
     with pytest.raises(errors.YardUnreachable):

@@ -35,9 +35,9 @@ def test_runs_for_any_site_count_everywhere_except_where_runs_must_name_it(drive
 def test_a_drained_site_and_one_without_live_agents_need_none(driver: Driver) -> None:
     join(driver, "one")
     driver.submit(1, site="pool")
-    driver.yard.places.drain(driver.admin, "pool", True).result()
+    driver.yard.places.drain("pool", True).result()
     assert driver.yard.demand() == {}
-    driver.yard.places.drain(driver.admin, "pool", False).result()
+    driver.yard.places.drain("pool", False).result()
     assert driver.yard.demand() == {"pool": 1}
     driver.clock.now += 10_000
     driver.yard.tick()

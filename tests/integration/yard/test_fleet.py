@@ -231,20 +231,20 @@ def test_a_recipe_that_is_changed_at_one_server_is_the_one_that_another_starts(s
     one, two = server("one"), server("two")
     one.yard.places.ensure("local", "local").result()
     one.yard.recipes.put(ADMIN, "train", Recipe.parse({"command": ["old"]}), default=True).result()
-    two.yard.request(ADMIN, None, [{}]).result()
+    two.yard.recipes.request(ADMIN, None, [{}]).result()
     forgotten = heard(two, "recipes")
     one.yard.recipes.put(ADMIN, "train", Recipe.parse({"command": ["new"]}), default=True).result()
     assert forgotten.wait(60)
-    (run,) = two.yard.request(ADMIN, None, [{}]).result().runs
+    (run,) = two.yard.recipes.request(ADMIN, None, [{}]).result().runs
     assert two.yard.get_run(run.id)["command"] == ["new"]
 
 
 def test_a_token_that_is_revoked_at_one_server_is_worth_nothing_at_another(server: Callable[..., Server]) -> None:
     one, two = server("one"), server("two")
-    made = one.yard.create_token(ADMIN, "bob", "member").result()
+    made = one.yard.access.create("bob", "member").result()
     assert two.yard.authenticate(made["secret"]).name == "bob"
     forgotten = heard(two, "tokens")
-    one.yard.revoke_token(ADMIN, made["id"]).result()
+    one.yard.access.revoke(made["id"]).result()
     assert forgotten.wait(60)
     with pytest.raises(errors.Unauthorized):
         two.yard.authenticate(made["secret"])

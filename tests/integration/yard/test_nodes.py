@@ -43,7 +43,7 @@ class Node:
 @pytest.fixture
 def pool(driver: Driver) -> Driver:
     """A driver whose runs go to the site of nodes."""
-    driver.yard.places.add(driver.admin, SITE, SiteSpec(served_by="agent")).result()
+    driver.yard.places.add(SITE, SiteSpec(served_by="agent")).result()
     return driver
 
 
@@ -110,7 +110,7 @@ def test_slots_are_kept_for_a_big_run_that_names_its_node(pool: Driver) -> None:
 
 def test_batches_are_of_one_choice(pool: Driver) -> None:
     """A scheduler is told once for all of a batch."""
-    pool.yard.places.add(pool.admin, "cedar", SiteSpec(kind="slurm", served_by="agent")).result()
+    pool.yard.places.add("cedar", SiteSpec(kind="slurm", served_by="agent")).result()
     hello = Hello(site="cedar", agent="c", node="login", boot_id="b", version="1", total=Capacity(elastic=True))
     incarnation, _ = pool.yard.hello(pool.admin, hello).result()
     for choice in ({"node": "n1"}, {"node": "n1"}, {"node": "n2"}, {"labels": "fast"}):
@@ -136,7 +136,7 @@ def test_an_agent_that_takes_some_peoples_runs_only(pool: Driver) -> None:
 
 
 def test_a_limited_token_gets_no_others_runs_whatever_its_agent_says(pool: Driver) -> None:
-    made = pool.yard.create_token(pool.admin, "t", "agent", SITE, (), Limits(users=("bob",))).result()
+    made = pool.yard.access.create("t", "agent", SITE, (), Limits(users=("bob",))).result()
     assert made["limits"] == {"projects": [], "users": ["bob"]}
     caller = pool.yard.authenticate(made["secret"])
     greedy = Node(pool.yard, "hoff", caller=caller)
@@ -144,7 +144,7 @@ def test_a_limited_token_gets_no_others_runs_whatever_its_agent_says(pool: Drive
     [bobs] = submit(pool, caller=pool.bob)
     assert greedy.take() == [bobs]
     with pytest.raises(errors.InvalidInput, match="only an agent's token"):
-        pool.yard.create_token(pool.admin, "x", "member", None, (), Limits(users=("bob",))).result()
+        pool.yard.access.create("x", "member", None, (), Limits(users=("bob",))).result()
 
 
 def test_a_node_that_nobody_has_is_an_error_at_submit(pool: Driver) -> None:
@@ -171,9 +171,9 @@ def test_a_site_shows_its_nodes_and_who_runs_what(pool: Driver) -> None:
     [held] = shown["hoff"]["runs"]
     assert (held["id"], held["owner"], held["project"], held["state"]) == (run, "alice", "default", "starting")
     assert shown["norman"]["runs"] == []
-    pool.yard.places.drain(pool.admin, SITE, True).result()
+    pool.yard.places.drain(SITE, True).result()
     assert {node["state"] for node in pool.yard.places.site(SITE)["nodes"]} == {"drained"}
-    pool.yard.places.drain(pool.admin, SITE, False).result()
+    pool.yard.places.drain(SITE, False).result()
     heard = shown["hoff"]["since"]
     pool.clock.now += 3600
     hoff.take(0)
@@ -204,7 +204,7 @@ def test_a_run_says_when_all_that_could_take_it_are_away(pool: Driver) -> None:
     hoff.take(0)
     assert pool.yard.get_run(run)["detail"] == "waits: norman is unreachable"
     assert pool.yard.get_run(free)["detail"] is None
-    pool.yard.places.drain(pool.admin, SITE, True).result()
+    pool.yard.places.drain(SITE, True).result()
     assert pool.yard.get_run(free)["detail"] == "waits: site boxes is drained"
 
 

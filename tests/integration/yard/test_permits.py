@@ -19,7 +19,7 @@ LIFETIME = PERMIT + GRACE + MARGIN_S
 @pytest.fixture
 def pool(driver: Driver) -> Driver:
     """Agents on machines of their own."""
-    driver.yard.places.edit(driver.admin, "local", {"served_by": "agent"}).result()
+    driver.yard.places.edit("local", {"served_by": "agent"}).result()
     return driver
 
 

@@ -22,7 +22,7 @@ def add(driver: Driver, name: str = "train", default: bool = False, **recipe: An
 
 
 def request(driver: Driver, *bodies: dict[str, Any], recipe: str | None = "train", key: str | None = None) -> list[int]:
-    requested = driver.yard.request(WEB, recipe, bodies, idempotency_key=key).result()
+    requested = driver.yard.recipes.request(WEB, recipe, bodies, idempotency_key=key).result()
     return [run.id for run in requested.runs]
 
 
@@ -48,10 +48,10 @@ def test_all_runs_of_a_request_are_stored_or_none(driver: Driver) -> None:
 
 def test_the_default_recipe(driver: Driver) -> None:
     with pytest.raises(errors.NotFound, match="no default recipe"):
-        driver.yard.request(driver.alice, None, [{}])
+        driver.yard.recipes.request(driver.alice, None, [{}])
     add(driver, default=True)
     add(driver, "other")
-    requested = driver.yard.request(driver.alice, None, [{"lr": 1}]).result()
+    requested = driver.yard.recipes.request(driver.alice, None, [{"lr": 1}]).result()
     assert requested.recipe == "train"
 
 
@@ -67,7 +67,7 @@ def test_deliveries_of_one_request_at_the_same_time_start_it_once(driver: Driver
 def test_keys_belong_to_their_caller(driver: Driver) -> None:
     add(driver)
     mine = request(driver, {"lr": 1}, key="k")
-    theirs = driver.yard.request(driver.alice, "train", [{"lr": 1}], idempotency_key="k").result()
+    theirs = driver.yard.recipes.request(driver.alice, "train", [{"lr": 1}], idempotency_key="k").result()
     assert theirs.runs[0].id not in mine
 
 
@@ -98,7 +98,7 @@ def test_what_is_going_on(driver: Driver) -> None:
 def test_a_removed_recipe_leaves_its_runs(driver: Driver) -> None:
     add(driver)
     (run,) = request(driver, {"lr": 1})
-    driver.yard.recipes.remove(driver.admin, "train").result()
+    driver.yard.recipes.remove("train").result()
     assert driver.yard.get_run(run)["recipe"] == "train"
     assert driver.yard.recipes.run(WEB, "train", run)["state"] == "queued"
     with pytest.raises(errors.NotFound):
@@ -112,8 +112,8 @@ def test_requests_that_come_together_are_each_their_own(driver: Driver) -> None:
     go_on = Event()
     before = driver.yard.store.write(lambda _: go_on.wait(60))
     asked = [{"lr": 1}, {"lr": 2, "cpus": 64}, {"lr": 3}]
-    futures = [driver.yard.request(caller, "train", [body]) for body in asked for caller in (WEB, driver.alice)]
-    keyed = [driver.yard.request(WEB, "train", [{"lr": 4}], idempotency_key="once") for _ in range(2)]
+    futures = [driver.yard.recipes.request(caller, "train", [body]) for body in asked for caller in (WEB, driver.alice)]
+    keyed = [driver.yard.recipes.request(WEB, "train", [{"lr": 4}], idempotency_key="once") for _ in range(2)]
     go_on.set()
     assert before.result(60)
     for future in futures[2:4]:
@@ -130,11 +130,11 @@ def test_a_changed_recipe_is_the_one_that_is_called(driver: Driver) -> None:
     """Although it is remembered from the last request."""
     add(driver, default=True)
     for caller in (driver.alice, driver.alice):
-        driver.yard.request(caller, None, [{"lr": 1}]).result()
+        driver.yard.recipes.request(caller, None, [{"lr": 1}]).result()
     add(driver, command=["learn", "{lr}"])
     add(driver, "other", default=True, command=["other"])
     assert driver.yard.get_run(request(driver, {"lr": 2})[0])["command"] == ["learn", "{lr}"]
-    assert driver.yard.request(driver.alice, None, [{"lr": 2}]).result().recipe == "other"
-    driver.yard.recipes.remove(driver.admin, "train").result()
+    assert driver.yard.recipes.request(driver.alice, None, [{"lr": 2}]).result().recipe == "other"
+    driver.yard.recipes.remove("train").result()
     with pytest.raises(errors.NotFound, match="there is no recipe 'train'"):
         request(driver, {"lr": 2})

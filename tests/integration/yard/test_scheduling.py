@@ -108,9 +108,9 @@ def test_an_explicit_site_takes_only_what_names_it(driver: Driver) -> None:
 
 def test_a_drained_site_starts_nothing(driver: Driver) -> None:
     [run] = driver.submit()
-    driver.yard.places.drain(driver.admin, "local", True).result()
+    driver.yard.places.drain("local", True).result()
     assert driver.take() == []
-    driver.yard.places.drain(driver.admin, "local", False).result()
+    driver.yard.places.drain("local", False).result()
     assert driver.take() == [run]
 
 

@@ -15,7 +15,7 @@ CEDAR = {
 
 
 def _add(driver: Driver) -> None:
-    driver.yard.places.add(driver.admin, "cedar", SiteSpec.parse(CEDAR)).result()
+    driver.yard.places.add("cedar", SiteSpec.parse(CEDAR)).result()
 
 
 def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
@@ -31,7 +31,7 @@ def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
 def test_options_and_variables_change_one_by_one(driver: Driver) -> None:
     _add(driver)
     changes = {"options": {"partition": "", "qos": "high"}, "env": {"MORE": "1"}, "ssh": []}
-    config = driver.yard.places.edit(driver.admin, "cedar", changes).result()["config"]
+    config = driver.yard.places.edit("cedar", changes).result()["config"]
     assert config["options"] == {"account": "def-lab", "qos": "high"}
     assert config["env"] == {"DATA": "/data", "MORE": "1"}
     assert config["ssh"] == []
@@ -42,12 +42,25 @@ def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
     _add(driver)
     [run] = driver.submit(site="cedar")
     with pytest.raises(errors.Conflict, match="has runs that have not ended"):
-        driver.yard.places.remove(driver.admin, "cedar").result()
+        driver.yard.places.remove("cedar").result()
     driver.yard.cancel(driver.alice, [run]).result()
-    driver.yard.places.remove(driver.admin, "cedar").result()
+    driver.yard.places.remove("cedar").result()
     with pytest.raises(errors.NotFound):
         driver.yard.places.site("cedar")
     assert driver.state(run) == ("cancelled", "user")
+    refused = driver.yard.retry(driver.alice, [run]).result()[run]
+    assert isinstance(refused, errors.Conflict) and "for the site 'cedar', which is no more" in refused.message
+
+
+@pytest.mark.parametrize("change", [{"dir": "/elsewhere"}, {"kind": "slurm"}, {"served_by": "agent"}])
+def test_a_site_stays_where_its_runs_are_found(driver: Driver, change: dict[str, str]) -> None:
+    """Whoever serves it then would look for them in vain, and take them for lost."""
+    driver.hello()
+    driver.submit()
+    driver.take()
+    with pytest.raises(errors.Conflict, match=f"has runs, so its {next(iter(change))} cannot change now"):
+        driver.yard.places.edit("local", change).result()
+    driver.yard.places.edit("local", {"env": {"DATA": "/data"}}).result()
 
 
 @pytest.mark.parametrize(
@@ -67,19 +80,19 @@ def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object],
     _add(driver)
     before = driver.yard.places.site("cedar")
     with pytest.raises(errors.InvalidInput, match=sentence):
-        driver.yard.places.edit(driver.admin, "cedar", change).result()
+        driver.yard.places.edit("cedar", change).result()
     assert driver.yard.places.site("cedar")["config"] == before["config"]
 
 
 def test_agents_elsewhere_may_know_other_kinds(driver: Driver) -> None:
     with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
-        driver.yard.places.add(driver.admin, "birch", SiteSpec(kind="theirs")).result()
-    driver.yard.places.add(driver.admin, "birch", SiteSpec(kind="theirs", served_by="agent")).result()
+        driver.yard.places.add("birch", SiteSpec(kind="theirs")).result()
+    driver.yard.places.add("birch", SiteSpec(kind="theirs", served_by="agent")).result()
     with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
-        driver.yard.places.edit(driver.admin, "birch", {"served_by": "yard"}).result()
+        driver.yard.places.edit("birch", {"served_by": "yard"}).result()
 
 
 def test_a_yard_without_sites_says_so(driver: Driver) -> None:
-    driver.yard.places.remove(driver.admin, "local").result()
+    driver.yard.places.remove("local").result()
     with pytest.raises(errors.Unsatisfiable, match="has no site yet"):
         driver.submit()

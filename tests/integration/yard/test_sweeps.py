@@ -12,6 +12,7 @@ import pytest
 from runyard import errors
 from runyard.model.sweep import SweepSpec
 from runyard.model.sweep.document import Method
+from runyard.model.sweep.objective import At, Goal, Objective
 from runyard.model.wire import Claim
 from runyard.yard.sweeps import search
 from tests.integration.yard.conftest import NOTHING, Driver
@@ -137,7 +138,7 @@ def test_what_failed_is_run_with_the_code_of_now(field: Field) -> None:
     again = field.sweep(name="mine", env={"A": "2"})
     assert (again["created"], again["retried"]) == (0, 2)
     assert {run["id"] for trial in field.trials() for run in trial["runs"]}.isdisjoint({1, 2})
-    assert all(claim.spec["env"] == {"A": "2"} for claim in field.claims())
+    assert [claim.spec["env"] for claim in field.claims()] == [{"A": "2"}] * 2
 
 
 def test_a_list_of_configurations(field: Field) -> None:
@@ -171,6 +172,20 @@ def test_trials_have_the_mean_of_their_repetitions(field: Field) -> None:
     assert two["state"] == "succeeded"
 
 
+def test_trials_are_measured_by_any_metric(field: Field) -> None:
+    field.sweep(space={"lr": [1, 2]}, reps=2, minimize="loss")
+    for claim in field.claims():
+        for step, value in enumerate((0.25, 0.75, 0.5), 1):
+            field.report(claim, step, value + claim.key.run, "acc")
+        field.finish(claim, 9.0)
+    for at, value in ((At.LAST, 2.5), (At.BEST, 2.75)):
+        one, _ = field.yard.sweeps.trials(1, 0, 10, Objective(metric="acc", goal=Goal.MAXIMIZE, at=at))
+        assert (one["value"], one["n"], one["runs"][0]["step"]) == (value, 2, 3)
+    assert [trial["value"] for trial in field.trials()] == [9.0, 9.0]
+    none, _ = field.yard.sweeps.trials(1, 0, 10, Objective(metric="other"))
+    assert (none["value"], none["n"], none["state"]) == (None, 0, "succeeded")
+
+
 def test_a_metric_that_never_came_is_told(field: Field) -> None:
     field.sweep(minimize="val/loss")
     quiet, nan = field.claims()
@@ -199,6 +214,44 @@ def test_a_summary_counts_where_nothing_else_was_reported(field: Field) -> None:
     field.say(claim, {"t": 1.0, "summary": {"acc": 0.75}})
     field.end(claim)
     assert field.trials()[0]["value"] == 0.75
+
+
+def test_a_named_sweep_may_be_after_another_metric(field: Field) -> None:
+    """One that was misspelt, forgotten at first, or turned out to say nothing: its runs need not run again."""
+    field.sweep(name="mine", minimize="los")
+    for claim in field.claims():
+        field.say(claim, {"t": 1.0, "step": 1, "m": {"acc": claim.spec["params"]["lr"]}})
+        field.finish(claim, claim.spec["params"]["lr"])
+    assert "los of run 2 is not reported" in field.show()["detail"]
+    for document, number, value in (({"minimize": "loss"}, 2, 0.01), ({"maximize": "acc"}, 1, 0.1)):
+        again = field.sweep(name="mine", **document)
+        best = field.show()["best"]
+        assert (again["reused"], best["number"], best["value"], field.show()["detail"]) == (2, number, value, None)
+    field.sweep(name="mine")
+    assert [trial["value"] for trial in field.trials()] == [None, None]
+
+
+def test_decisions_hold_for_the_rule_that_made_them(field: Field) -> None:
+    document: dict[str, Any] = {"name": "mine", "minimize": "loss", "stop": {"rule": "asha", "grace": 5}}
+    field.sweep(**document)
+    for change, changed in (({"minimize": "error"}, "objective"), ({"stop": "median"}, "stop"), ({"stop": {}}, "stop")):
+        with pytest.raises(errors.Conflict, match=f"has another {changed}"):
+            field.sweep(**{**document, **change})
+    assert field.sweep(**{**document, "stop": {"rule": "asha", "grace": 9}})["reused"] == 2, "the same rule"
+
+
+def test_a_summary_is_no_step_of_its_own(field: Field) -> None:
+    """Who sums up under the name of a curve has ended where the curve ends: the others are through there, too."""
+    field.sweep(space={"lr": [1, 2, 3]}, minimize="loss", stop="asha")
+    first, second, third = field.claims()
+    field.say(first, *({"t": 1.0, "step": step, "m": {"loss": 0.5}} for step in (1, 2, 3)))
+    field.say(first, {"t": 1.0, "summary": {"loss": 0.5}})
+    field.end(first)
+    assert field.trials()[0]["runs"][0]["step"] == 3
+    for claim in (second, third):
+        field.say(claim, *({"t": 1.0, "step": step, "m": {"loss": 9.0}} for step in (1, 2, 3)))
+        field.look()
+    assert field.driver.sync().stops == []
 
 
 def test_losers_are_stopped_early_and_count_as_results(field: Field) -> None:
@@ -262,6 +315,16 @@ def test_cancel_and_retry(field: Field) -> None:
     assert field.show()["state"] in ("queued", "running")
 
 
+def test_where_there_is_nothing_to_retry_a_cancelled_sweep_stays_so(field: Field) -> None:
+    field.sweep(space={"lr": [1, 2, 3]}, parallel=1)
+    [claim] = field.claims()
+    field.yard.sweeps.cancel(field.driver.alice, 1)
+    field.end(claim, "stopped", stop_reason="user", exit_code=None, signal=15)
+    assert field.yard.sweeps.retry(field.driver.alice, 1, ["failed"]).result()["retried"] == 0
+    field.look()
+    assert (field.show()["state"], field.claims()) == ("cancelled", [])
+
+
 def test_a_sweep_that_does_not_exist(field: Field) -> None:
     with pytest.raises(errors.NotFound, match="there is no sweep S7"):
         field.yard.sweeps.get(7)
@@ -305,6 +368,13 @@ def test_the_same_seed_gives_the_same_search(field: Field, method: str) -> None:
         field.run_all(_loss)
         assert field.yard.sweeps.replay(fresh + 1)["different"] == []
     assert [trial["params"] for trial in field.trials(1)] == [trial["params"] for trial in field.trials(2)]
+
+
+def test_a_search_tells_equal_choices_apart(field: Field) -> None:
+    field.sweep(**{**TPE, "trials": 40, "space": {"lr": [1, True, 1.0]}})
+    field.run_all(lambda params: 0.0 if params["lr"] is True else 1.0)
+    chosen = [json.dumps(trial["params"]["lr"]) for trial in field.trials()]
+    assert chosen[20:].count("true") > 10, chosen
 
 
 def test_a_method_that_is_not_installed_is_refused(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ def opened(store_url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
 
 
 def revoke(yard: Yard, name: str) -> None:
-    [token] = [token["id"] for token in yard.tokens() if token["name"] == name]
-    yard.revoke_token(yard.owner(), token).result()
+    [token] = [token["id"] for token in yard.access.tokens() if token["name"] == name]
+    yard.access.revoke(token).result()
     yard.close()
 
 

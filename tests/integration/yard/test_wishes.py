@@ -116,6 +116,17 @@ def test_the_same_key_gives_the_same_run(driver: Driver) -> None:
         driver.yard.submit(driver.alice, [spec.evolve(command="false")]).result()
 
 
+def test_the_same_key_gives_a_run_that_could_not_be_submitted_now(driver: Driver) -> None:
+    driver.yard.places.add("gone", SiteSpec(kind="slurm", served_by="agent")).result()
+    spec = RunSpec.parse({"command": "true", "site": "gone", "idempotency_key": "k"})
+    [first] = driver.yard.submit(driver.alice, [spec]).result()
+    driver.yard.cancel(driver.alice, [first.id]).result()
+    driver.yard.places.remove("gone").result()
+    assert [one.id for one in driver.yard.submit(driver.alice, [spec]).result()] == [first.id]
+    with pytest.raises(errors.InvalidInput, match="there is no site 'gone'"):
+        driver.yard.submit(driver.alice, [spec.evolve(idempotency_key="another")]).result()
+
+
 def test_an_agent_of_cron_may_be_silent_for_longer(driver: Driver) -> None:
     [run] = driver.submit()
     driver.hello(lease=300)
@@ -149,10 +160,10 @@ def test_a_silent_agent_is_unreachable_and_in_the_end_lost(driver: Driver) -> No
 
 
 def test_tokens_are_known_by_their_digest_alone(driver: Driver) -> None:
-    token = driver.yard.create_token(driver.admin, "carol", "viewer").result()
+    token = driver.yard.access.create("carol", "viewer").result()
     assert driver.yard.authenticate(token["secret"]) == Caller(name="carol", role=Role.VIEWER)
-    assert token["secret"] not in str(driver.yard.tokens())
-    driver.yard.revoke_token(driver.admin, token["id"]).result()
+    assert token["secret"] not in str(driver.yard.access.tokens())
+    driver.yard.access.revoke(token["id"]).result()
     for secret in (token["secret"], "", "ry_unknown", "\udcff"):
         with pytest.raises(errors.Unauthorized):
             driver.yard.authenticate(secret)
@@ -160,14 +171,14 @@ def test_tokens_are_known_by_their_digest_alone(driver: Driver) -> None:
 
 def test_an_agents_token_serves_its_site_alone(driver: Driver) -> None:
     with pytest.raises(errors.InvalidInput, match="there is no site 'elsewhere'"):
-        driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
-    driver.yard.places.add(driver.admin, "elsewhere", SiteSpec(served_by="agent")).result()
-    token = driver.yard.create_token(driver.admin, "node7", "agent", "elsewhere").result()
+        driver.yard.access.create("node7", "agent", "elsewhere").result()
+    driver.yard.places.add("elsewhere", SiteSpec(served_by="agent")).result()
+    token = driver.yard.access.create("node7", "agent", "elsewhere").result()
     driver.admin = driver.yard.authenticate(token["secret"])
     with pytest.raises(errors.Forbidden, match="may not serve site 'local'"):
         driver.sync()
     with pytest.raises(errors.InvalidInput, match="names its site"):
-        driver.yard.create_token(driver.admin, "x", "agent").result()
+        driver.yard.access.create("x", "agent").result()
 
 
 def test_a_parent_that_is_retried_counts_again(driver: Driver) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from runyard import errors
 from runyard.model.intake import Intake
+from runyard.model.request import plain
 from runyard.model.webhook import Webhook
 
 
@@ -35,6 +36,7 @@ def test_everything_can_be_said() -> None:
     [
         ({"queue": "amq.x"}, "intake.q.queue: names that begin with amq. belong to the broker"),
         ({"queue": ""}, "intake.q.queue: must be a text"),
+        ({"queue": "é" * 126}, "intake.q.queue: longer than 250 bytes"),
         ({"prefetch": 0}, "intake.q.prefetch: 0 is not between 1 and 1000"),
         ({"params": "lr"}, "intake.q.params: must be a table of parameters and where in the body they are"),
         ({"arguments": {"x": [1]}}, "intake.q.arguments: must be a table of texts, numbers and yes or no"),
@@ -62,12 +64,29 @@ def test_parameters_are_picked_from_the_body() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "host/path", "ftp://host/", "http://", "http://u:p@host/", "http://host:x/", "http://host/a b", "http://h#x"],
+    [
+        "",
+        "host/path",
+        "ftp://host/",
+        "http://",
+        "http://u:p@host/",
+        "http://host:x/",
+        "http://host/a b",
+        "http://host/läufe",
+        "http://h#x",
+    ],
 )
 def test_what_is_no_address_of_a_webhook(url: str) -> None:
     with pytest.raises(errors.InvalidInput, match=r"^webhook.lab.url: ") as caught:
         Webhook.parse("lab", {"url": url})
     assert "p@" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [b"\xff", "", "a\0b", "é" * 128, None, 7])
+def test_what_cannot_name_a_request(name: object) -> None:
+    """Also since a reply has to carry it, in 255 bytes."""
+    assert plain(name) is None
+    assert plain("é" * 127) == "é" * 127
 
 
 def test_a_webhook_wants_what_it_names() -> None:

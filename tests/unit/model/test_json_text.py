@@ -30,6 +30,15 @@ def test_any_bytes_are_understood_or_refused(data: bytes) -> None:
         assert error.message
 
 
+def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_it() -> None:
+    assert json_text.parse_object(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+
+
+def test_a_number_of_thousands_of_digits() -> None:
+    with pytest.raises(errors.InvalidInput, match=r"^the body has a number of too many digits$"):
+        json_text.parse(b"1" * 5000)
+
+
 @pytest.mark.parametrize("levels", [64, 65])
 def test_depth(levels: int) -> None:
     data = b'{"a":' * (levels - 1) + b"{}" + b"}" * (levels - 1)

@@ -39,6 +39,11 @@ def test_resources_come_from_the_request_in_its_own_units() -> None:
     assert run.name == "calvo"
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    run = rodan(**{"CPUs": 2.0, "Maximum memory (MB)": 2048.0})
+    assert (run.resources.cpus, run.resources.memory) == (2, 2 * GB)
+
+
 def test_what_a_request_does_not_say_is_the_recipes_own() -> None:
     run = rodan(**{"Maximum memory (MB)": None, "Maximum time (D-HH:MM)": ""})
     assert (run.resources.memory, run.resources.time) == (3 * GB, 3 * 3600)

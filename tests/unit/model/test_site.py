@@ -30,6 +30,14 @@ def test_what_is_said_of_a_node_wins_over_what_is_said_of_all() -> None:
     assert site.node_option("hoff", "gpus") == ""
 
 
+def test_what_is_said_of_a_node_goes_with_it() -> None:
+    site = SiteSpec.parse(BOXES)
+    assert site.edited({"ssh": ["norman.lab"]}).options == {"cpus": "8"}
+    assert site.edited({"ssh": ["ada@hoff", "pitts"]}).options == {"cpus": "8", "hoff.gpus": "2"}
+    with pytest.raises(errors.InvalidInput, match="there is no node 'hoff'"):
+        site.edited({"ssh": ["norman.lab"], "options": {"hoff.gpus": "1"}})
+
+
 @pytest.mark.parametrize(
     ("login", "name"), [("hoff", "hoff"), ("ada@hoff", "hoff"), ("ssh://ada@hoff.lab:2222", "hoff.lab")]
 )

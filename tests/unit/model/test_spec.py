@@ -84,6 +84,7 @@ def test_defaults_are_not_written_down() -> None:
         ({"command": "x\0y"}, "contains a zero byte", ""),
         ({"command": "x", "cwd": "relative"}, "is not an absolute path", "start it with /"),
         ({"command": "x", "outputs": ["../../etc/*"]}, "leads out of the output directory", ""),
+        ({"command": "x", "outputs": [""]}, "outputs: a pattern is empty", "such as '*.csv'"),
         ({"command": "x", "after": ["one"]}, "after: 'one' is not a whole number", ""),
         ({"command": "x", "retry": {"max": 1, "on": ["luck"]}}, "retry.on: 'luck' is not known", ""),
         ({"command": "x", "retry": {"on": 5}}, "retry.on: must be a list", ""),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
 from runyard import errors
+from runyard.model import ranges
 from runyard.model.exits import wait_code
 from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.selectors import parse_selectors, sweep_number
@@ -20,7 +22,17 @@ def test_selectors() -> None:
     assert chosen.last
 
 
-@pytest.mark.parametrize("word", ["5-3", "1-9999999", "9" * 30, "1-" + "9" * 5000])
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [([4], "4"), ([1, 2, 3], "1-3"), ([9, 1, 2, 4], "1-2,4,9"), ([10, 9], "9-10"), (range(5, 100), "5-99")],
+)
+def test_ranges_are_written_as_selectors_read_them(numbers: Sequence[int], said: str) -> None:
+    assert ranges.show(numbers) == said
+    assert list(parse_selectors([said]).ids) == sorted(numbers)
+    assert ranges.show([]) == ""
+
+
+@pytest.mark.parametrize("word", ["", ",", "5-3", "1-9999999", "9" * 30, "1-" + "9" * 5000])
 def test_what_selects_nothing(word: str) -> None:
     with pytest.raises(errors.InvalidInput):
         parse_selectors([word])

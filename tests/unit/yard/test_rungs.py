@@ -46,7 +46,12 @@ def test_a_jump_counts_at_the_highest_rung_only() -> None:
 
 def test_points_without_steps_are_counted() -> None:
     points = [Point(None, 0.0, "loss", value) for value in (3.0, 2.0)]
-    assert rungs.numbered(points, 7) == [(6.0, 3.0), (7.0, 2.0)]
+    assert rungs.numbered(points, 7, has_steps=False) == [(6.0, 3.0), (7.0, 2.0)]
+
+
+def test_a_summary_is_no_step_further() -> None:
+    points = [Point(26, 0.0, "loss", 3.0), Point(None, 0.0, "loss", 2.5)]
+    assert rungs.numbered(points, 27, has_steps=True) == [(26.0, 3.0)]
 
 
 @pytest.mark.parametrize(

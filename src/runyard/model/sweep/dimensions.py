@@ -36,6 +36,11 @@ class Choices:
         """`place`: at least 0, less than 1."""
         return self.values[int(place * len(self.values))]
 
+    def index(self, value: Any) -> int:
+        """1, 1.0 and true are equal to Python, and three choices."""
+        equal = (index for index, known in enumerate(self.values) if known == value)
+        return next(index for index in equal if json.dumps(self.values[index]) == json.dumps(value))
+
     def to_json(self) -> dict[str, Any]:
         return {"choices": list(self.values), **_shown_when(self.when)}
 

@@ -113,7 +113,8 @@ class SweepSpec:
     def search(self) -> dict[str, Any]:
         """What cannot change while a method that learns goes on."""
         document = self.to_json()
-        return {name: document.get(name) for name in ("method", "space", "seed", "objective", "params", "stop")}
+        fixed = {name: document.get(name) for name in ("method", "space", "seed", "objective", "params")}
+        return {**fixed, "stop": self.stopping.to_json() if self.stopping else None}
 
     def listed(self) -> list[Params]:
         """All configurations of a method that does not look at results, without what all share."""

@@ -57,9 +57,6 @@ class Objective:
     def to_json(self) -> dict[str, Any]:
         return {"metric": self.metric, "goal": self.goal.value, "at": self.at.value}
 
-    def is_better(self, value: float, than: float) -> bool:
-        return value < than if self.goal is Goal.MINIMIZE else value > than
-
     def order(self, value: float) -> float:
         """Small is good: what to sort by."""
         if value != value:

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from runyard import errors
 
-_RANGE = re.compile(r"(?P<log>log:)?(?P<low>[^,]*?)\.\.(?P<high>[^,/]*)(?:/(?P<step>[^,/]*))?")
+_RANGE = re.compile(r"(?P<log>log:\s*)?(?P<low>[^,]*?)\s*\.\.\s*(?P<high>[^,/]*?)(?:\s*/\s*(?P<step>[^,/]*))?")
 _WHOLE = re.compile(r"[+-]?\d+")
 _PART = re.compile(r"""  # of a list: up to the next comma, or in quotes
-    "(?:[^"\\]|\\.)*"(?=,|\Z) | '[^']*'(?=,|\Z) | [^,]*
+    \s*(?:"(?:[^"\\]|\\.)*" | '[^']*')\s*(?=,|\Z) | [^,]*
     """, re.VERBOSE | re.DOTALL)  # fmt: skip
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -31,7 +31,8 @@ def parse_words(words: Iterable[str]) -> dict[str, Any]:
 
 
 def parse(text: str, where: str) -> list[Any] | dict[str, Any]:
-    """A list of values, or the bounds of a range."""
+    """A list of values, or the bounds of a range. Spaces around a value are not part of it, unless it is in quotes."""
+    text = text.strip()
     if text.startswith("["):
         return _json_list(text, where)
     match = _RANGE.fullmatch(text)
@@ -48,7 +49,7 @@ def _parts(text: str) -> Iterator[str]:
     while place <= len(text):
         match = _PART.match(text, place)
         assert match is not None, "nothing at all is a part"
-        yield match[0]
+        yield match[0].strip()
         place = match.end() + 1
 
 

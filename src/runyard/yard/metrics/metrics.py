@@ -21,8 +21,9 @@ from runyard.model.metrics import FILE, MOST_NAMES, Point
 from runyard.model.series import Sample
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
-from runyard.store import Store, metrics, runs
-from runyard.yard import settle, wishes
+from runyard.store import Store, metrics
+from runyard.yard import settle
+from runyard.yard.lookup import find_run
 from runyard.yard.metrics import reading, tally, views
 from runyard.yard.metrics.reading import News, Place
 
@@ -105,10 +106,7 @@ class Metrics:
         return views.series(self._files, run_id, attempts, wanted)
 
     def _attempts_of(self, connection: Connection, run_id: int) -> int:
-        row = runs.get(connection, run_id)
-        if row is None:
-            raise wishes.no_run(run_id)
-        return int(row.attempt)
+        return int(find_run(connection, run_id).attempt)
 
     # --- into the store -----------------------------------------------------------------------------------------
 

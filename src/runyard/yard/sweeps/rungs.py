@@ -38,11 +38,12 @@ def reached(stopping: Stopping, height: int, steps: Iterable[tuple[float, float]
     return found
 
 
-def numbered(points: Sequence[Point], count: int) -> list[tuple[float, float]]:
-    """Steps and values of one metric. Where a program names no steps they are counted; `count`: with these points."""
-    first = count - len(points) + 1
-    return [(float(first + index if point.step is None else point.step), point.value)
-            for index, point in enumerate(points)]  # fmt: skip
+def numbered(points: Sequence[Point], count: int, *, has_steps: bool) -> list[tuple[float, float]]:
+    """Steps and values of one metric. Where a program names no steps they are counted; `count`: with these points.
+    Where it does (`has_steps`), a value without one is what it sums up, and no step further."""
+    if has_steps:
+        return [(float(point.step), point.value) for point in points if point.step is not None]
+    return [(float(number), point.value) for number, point in enumerate(points, count - len(points) + 1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

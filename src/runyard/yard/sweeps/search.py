@@ -166,7 +166,7 @@ def _outcome(told: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _internal(dimension: Dimension, value: Any) -> Any:
-    return dimension.values.index(value) if isinstance(dimension, Choices) else value
+    return dimension.index(value) if isinstance(dimension, Choices) else value
 
 
 def _flat(space: Space, chosen: Params) -> dict[str, Any]:

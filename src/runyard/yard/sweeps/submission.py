@@ -17,7 +17,7 @@ from runyard.model.sweep.seeds import seed_of
 from runyard.model.sweep.space import Params, identity
 from runyard.store import counters, cursors, sweeps
 from runyard.store.rows import AnyRow
-from runyard.yard.sweeps import differing, documents, feeding
+from runyard.yard.sweeps import differing, documents, feeding, telling
 
 CURSOR = "sweeps"  # how far ends of runs were taken note of
 
@@ -82,13 +82,20 @@ def _identity(sweep: SweepSpec) -> str:
 
 def _check_same_search(known: AnyRow, sweep: SweepSpec) -> None:
     old = documents.parse(known.document)
-    if not (sweep.method.learns or old.method.learns) or sweep.search == old.search:
+    changed = next((name for name in _fixed(old, sweep) if sweep.search[name] != old.search[name]), None)
+    if changed is None:
         return
-    changed = next(name for name in sweep.search if sweep.search[name] != old.search[name])
     raise errors.Conflict(
         f"sweep S{known.id} is called {sweep.name!r} and has another {changed}: what it has learned would not hold",
         "give the new one another name, or hand it in with fresh",
     )
+
+
+def _fixed(old: SweepSpec, sweep: SweepSpec) -> Iterable[str]:
+    """What decisions were made by: of a search all of it, of early stopping the rule and what it compares."""
+    if sweep.method.learns or old.method.learns:
+        return sweep.search
+    return ("objective", "stop") if old.stopping is not None else ()
 
 
 def _begin(connection: Connection, now: float, owner: str, sweep: SweepSpec) -> AnyRow:
@@ -107,6 +114,8 @@ def _renew(connection: Connection, now: float, known: AnyRow, sweep: SweepSpec) 
     sweeps.change(
         connection, known.id, document=document, planned=planned, hungry=1, changed_at=now, cancelled_at=None
     )  # fmt: skip
+    if sweep.objective != documents.parse(known.document).objective:
+        telling.note_again(connection, known, sweep.objective)
     return documents.find(connection, known.id)
 
 

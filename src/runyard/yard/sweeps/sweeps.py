@@ -17,6 +17,7 @@ from runyard.model.metrics import Point
 from runyard.model.roles import Caller
 from runyard.model.states import FINAL, RunState
 from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.objective import Objective
 from runyard.model.sweep.runs import Place, run_spec
 from runyard.model.wire import AttemptKey
 from runyard.store import Store, cursors, runs, sweeps
@@ -107,10 +108,13 @@ class Sweeps:
         with self._store.read() as connection:
             return int(documents.named(connection, word).id)
 
-    def trials(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
+    def trials(
+        self, sweep_id: int, after: int, limit: int, objective: Objective | None = None
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """`objective`: to measure them by, instead of the sweep's own."""
         with self._store.read() as connection:
             row = documents.find(connection, sweep_id)
-            return views.trial_views(connection, row, sweeps.trials_of(connection, sweep_id, after, limit))
+            return views.trial_views(connection, row, sweeps.trials_of(connection, sweep_id, after, limit), objective)
 
     def decisions(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
         with self._store.read() as connection:
@@ -153,9 +157,10 @@ class Sweeps:
             now, row = self._store.now(), _changeable(connection, caller, sweep_id)
             places = sweeps.places(connection, sweep_id)
             dead = [place for place in places if place.state in wanted and feeding.is_dead(place)]
-            sweeps.change(connection, sweep_id, cancelled_at=None)
-            feeding.start_again(connection, now, caller, row, documents.parse(row.document), dead)
-            feeding.make_runs(connection, now, sweep_id)
+            if dead:
+                sweeps.change(connection, sweep_id, cancelled_at=None)
+                feeding.start_again(connection, now, caller, row, documents.parse(row.document), dead)
+                feeding.make_runs(connection, now, sweep_id)
             return {"id": sweep_id, "retried": len(dead)}
 
         return self._store.write(work, lambda _: self._ring())

@@ -67,10 +67,11 @@ def _measured(place: AnyRow, objective: Objective, row: AnyRow | None, summary: 
 
 
 def last_step(row: AnyRow | None) -> float | None:
-    """Of a metric of a run; where it names no steps, values are counted. None: it was not reported."""
+    """Of a metric of a run; where it names no steps, values are counted. A summary comes after the steps, and is none.
+    None: it was not reported."""
     if row is None:
         return None
-    return float(row._mapping["count"] if row.last_step is None else row.last_step)
+    return next(float(step) for step in (row.last_step, row.reached, row._mapping["count"]) if step is not None)
 
 
 def _reported(objective: Objective, row: AnyRow) -> float | None:
@@ -95,8 +96,20 @@ def tell(connection: Connection, sweep: AnyRow, objective: Objective, trials: It
     return told
 
 
+def note_again(connection: Connection, sweep: AnyRow, objective: Objective | None) -> None:
+    """The values of all trials: the sweep is after another metric than it was when their runs ended."""
+    places = sweeps.places(connection, sweep.id)
+    by_trial: dict[int, list[Measured]] = {place.trial: [] for place in places}
+    trials = {place.run_id: place.trial for place in places}
+    for one in measure(connection, objective, places) if objective else ():
+        by_trial[trials[one.run_id]].append(one)
+    sweeps.change(connection, sweep.id, detail=None)
+    for trial, measured in by_trial.items():
+        _note(connection, sweep, trial, measured)
+
+
 def _note(connection: Connection, sweep: AnyRow, trial: int, measured: Sequence[Measured]) -> None:
-    found = _mean(measured)
+    found = mean(measured)
     values: dict[str, Any] = {"value": None, "low": None, "high": None, "n": 0}
     if found is not None:
         values = {"value": found.mean, "low": found.low, "high": found.high, "n": found.n}
@@ -106,7 +119,7 @@ def _note(connection: Connection, sweep: AnyRow, trial: int, measured: Sequence[
         sweeps.change(connection, sweep.id, detail=f"trial {trial} has no result: {missing[-1].why}")
 
 
-def _mean(measured: Sequence[Measured]) -> Estimate | None:
+def mean(measured: Sequence[Measured]) -> Estimate | None:
     """Of what has succeeded; infinities of both signs have none."""
     found = estimate([one.value for one in measured if one.is_result and one.value is not None])
     return None if found is None or math.isnan(found.mean) else found
@@ -116,7 +129,7 @@ def _outcome(measured: Sequence[Measured], stop: AnyRow | None) -> dict[str, Any
     """complete: the mean of what has succeeded; stopped: where it was judged, because how much further its runs came
     until they heard of it is chance; failed: all else."""
     rows = [one.to_json() for one in measured]
-    found = _mean(measured)
+    found = mean(measured)
     if found is not None:
         numbers = {"value": to_json(found.mean), "low": to_json(found.low), "high": to_json(found.high), "n": found.n}
         return {"state": "complete", **numbers, "rows": rows}

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from runyard.model.metrics import step_of, to_json
 from runyard.model.states import FINAL, Reason, RunState
 from runyard.model.sweep.objective import Goal, Objective
+from runyard.model.sweep.statistics import Estimate
 from runyard.store import cursors, sweeps
 from runyard.store.rows import AnyRow
 from runyard.yard.sweeps import documents, submission, telling
@@ -87,27 +88,39 @@ def _best(connection: Connection, row: AnyRow, objective: Objective) -> dict[str
     return trial_views(connection, row, [trial])[0] if trial is not None else None
 
 
-def trial_views(connection: Connection, row: AnyRow, trials: Sequence[AnyRow]) -> list[dict[str, Any]]:
-    objective = documents.parse(row.document).objective
+def trial_views(
+    connection: Connection, row: AnyRow, trials: Sequence[AnyRow], other: Objective | None = None
+) -> list[dict[str, Any]]:
+    """`other`: measured by this one, instead of what the sweep is after."""
+    own = documents.parse(row.document).objective
+    objective = other or own
     places: dict[int, list[AnyRow]] = {trial.number: [] for trial in trials}
     for place in sweeps.places(connection, row.id, places):
         places[place.trial].append(place)
     every = [place for some in places.values() for place in some]
     measured = {one.run_id: one for one in telling.measure(connection, objective, every)} if objective else {}
-    return [_trial_view(trial, places[trial.number], measured) for trial in trials]
+    return [_trial_view(trial, places[trial.number], measured, is_own=objective == own) for trial in trials]
 
 
-def _trial_view(trial: AnyRow, places: Sequence[AnyRow], measured: Mapping[int, telling.Measured]) -> dict[str, Any]:
+def _trial_view(
+    trial: AnyRow, places: Sequence[AnyRow], measured: Mapping[int, telling.Measured], *, is_own: bool
+) -> dict[str, Any]:
+    made = [place for place in places if place.run_id is not None]
+    found = _noted(trial) if is_own else telling.mean([measured[place.run_id] for place in made])
     return {
         "number": trial.number,
         "params": json.loads(trial.params),
         "state": _trial_state(places),
-        "value": to_json(trial.value),
-        "low": to_json(trial.low),
-        "high": to_json(trial.high),
-        "n": trial.n,
-        "runs": [_run_view(place, measured.get(place.run_id)) for place in places if place.run_id is not None],
+        "value": to_json(found.mean) if found else None,
+        "low": to_json(found.low) if found else None,
+        "high": to_json(found.high) if found else None,
+        "n": found.n if found else 0,
+        "runs": [_run_view(place, measured.get(place.run_id)) for place in made],
     }
+
+
+def _noted(trial: AnyRow) -> Estimate | None:
+    return None if trial.value is None else Estimate(trial.value, trial.low, trial.high, trial.n)
 
 
 def _run_view(place: AnyRow, measured: telling.Measured | None) -> dict[str, Any]:

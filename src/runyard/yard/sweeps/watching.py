@@ -36,7 +36,7 @@ def observe(
     assert sweep.stopping is not None and sweep.objective is not None
     metric = sweep.objective.metric
     kept = metrics.named(connection, place.run_id, [metric]).get(metric)
-    steps = rungs.numbered(points, kept._mapping["count"] if kept is not None else len(points))
+    steps = _steps(points, kept)
     places = sweeps.places(connection, row.id, [place.trial])
     for found in rungs.reached(sweep.stopping, history.heights.get(place.run_id, -1), steps):
         standing = _standing(history, place, places, found, steps[-1][0])
@@ -53,6 +53,13 @@ def observe(
 
 def is_live(place: AnyRow) -> bool:
     return place.state is not None and RunState(place.state) not in FINAL
+
+
+def _steps(points: Sequence[Point], kept: AnyRow | None) -> list[tuple[float, float]]:
+    """`kept`: what the run has reported of it with these; None where it has too many names."""
+    if kept is None:
+        return rungs.numbered(points, len(points), has_steps=any(point.step is not None for point in points))
+    return rungs.numbered(points, kept._mapping["count"], has_steps=kept.reached is not None)
 
 
 def _standing(
