@@ -107,11 +107,15 @@ class Settings:
     checkpoint_days: int = _setting(
         30, "Days for which the checkpoints of a run that did not succeed stay at its site after its end"
     )
-    body_limit: int = _setting(64 << 20, "Largest JSON body in bytes")
+    body_limit: int = _setting(64 << 20, 'Largest JSON body in bytes (or like "64M")')
     code_limit: int = _setting(200 << 20, 'Most bytes of code that a submit from here sends (or like "200M")')
     code_files: int = _setting(20_000, "Most files of code that a submit from here sends")
-    data_limit: int = _setting(20 << 30, "Most bytes of one folder of data that a submit from here sends")
-    input_limit: int = _setting(20 << 30, "Most bytes of one file that an agent here fetches for a run (`--input`)")
+    data_limit: int = _setting(
+        20 << 30, 'Most bytes of one folder of data that a submit from here sends (or like "20G")'
+    )
+    input_limit: int = _setting(
+        20 << 30, 'Most bytes of one file that an agent here fetches for a run with `--input` (or like "20G")'
+    )
     secrets: dict[str, Secret] = _setting(
         {}, "Tables, one for each secret that `--input` may name: see [code and data](../howto/code-and-data.md)"
     )
@@ -238,12 +242,6 @@ _VARIABLES = (
     "node", "labels", "only_projects", "only_users", "scratch", "disk_reserve",
     "spool", "spool_sites",
 )  # fmt: skip
-_TABLES: dict[str, Callable[[str, object], Any]] = {
-    "intake": Intake.parse,
-    "webhook": Webhook.parse,
-    "bridge": RodanBridge.parse,
-    "secrets": Secret.parse,
-}
 _TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
 
 
@@ -256,34 +254,14 @@ def _clean(name: str, value: Any, where: str) -> Any:
 
 
 def _checked(name: str, value: Any) -> Any:
-    if name == "port":
-        return fields.integer(value, name, 0, 65535)
-    if name in ("memory", "body_limit", "code_limit", "data_limit", "spool_limit") and value != 0:
-        return units.parse_size(value, name)
-    if name == "permit":
-        return _permit(value)
-    if name in ("lease", "lost_after"):
-        return units.parse_duration(value, name)
-    if name in _OF_NODES:
-        return _OF_NODES[name](value)
-    if name == "network_home":
-        return fields.one_of(value, name, ("auto", "yes", "no"))
-    if name == "daemon":
-        return fields.one_of(value, name, ("auto", "no"))
-    if name == "local_site":
-        return fields.one_of(value, name, ("auto", "named", "off"))
-    if name == "agent_tokens":
-        return dict(map(_token_file, _table(value, name).items()))
-    if name == "log_level":
-        return fields.one_of(value, name, ("debug", "info", "warning", "error"))
-    if name == "public_url":
-        return _public_url(value)
-    if name == "mirror":
-        return Mirror.parse(value)
+    if name in _READERS:
+        return _READERS[name](value)
+    if name in _CHOICES:
+        return fields.one_of(value, name, _CHOICES[name])
     if name in _TABLES:
         return {key: _TABLES[name](key, item) for key, item in _table(value, name).items()}
-    if name == "trusted_networks":
-        return [_network(item) for item in fields.texts(value, name, 100)]
+    if name in _SIZES and value != 0:
+        return units.parse_size(value, name)
     if _TYPES[name] == "int":
         return fields.integer(value, name, 0, 1 << 60)
     if _TYPES[name] == "list[str]":
@@ -304,6 +282,10 @@ def _node(value: object) -> str:
     return nodes.parse_name(value, "node") if value else ""
 
 
+def _names(value: object, where: str) -> list[str]:
+    return [spec.name_text(item, where) for item in fields.texts(value, where, 100)]
+
+
 def _scratch(value: object) -> str:
     path = fields.text(value, "scratch", 4096, empty=True)
     if path and not path.startswith(("/", "$")):
@@ -315,16 +297,6 @@ def _disk_reserve(value: object) -> str:
     text = str(value)
     disk_reserve.parse(text)
     return text
-
-
-_OF_NODES: dict[str, Callable[[Any], Any]] = {
-    "node": _node,
-    "labels": lambda value: list(nodes.parse_labels(value, "labels")),
-    "only_projects": lambda value: [spec.name_text(item, "only_projects") for item in fields.texts(value, "", 100)],
-    "only_users": lambda value: [spec.name_text(item, "only_users") for item in fields.texts(value, "", 100)],
-    "scratch": _scratch,
-    "disk_reserve": _disk_reserve,
-}
 
 
 def _table(value: object, name: str) -> Mapping[str, Any]:
@@ -365,3 +337,34 @@ def _network(text: str) -> str:
         loose = ipaddress.ip_network(text, strict=False) if "host bits" in str(error) else None
         fix = f"write {loose}" if loose else "write it like 192.168.1.0/24"
         raise errors.InvalidInput(f"trusted_networks: {text!r} is not a network", fix) from None
+
+
+_CHOICES = {
+    "network_home": ("auto", "yes", "no"),
+    "daemon": ("auto", "no"),
+    "local_site": ("auto", "named", "off"),
+    "log_level": ("debug", "info", "warning", "error"),
+}
+_TABLES: dict[str, Callable[[str, object], Any]] = {
+    "intake": Intake.parse,
+    "webhook": Webhook.parse,
+    "bridge": RodanBridge.parse,
+    "secrets": Secret.parse,
+}
+_SIZES = ("memory", "body_limit", "code_limit", "data_limit", "input_limit", "spool_limit")
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "port": lambda value: fields.integer(value, "port", 0, 65535),
+    "lease": lambda value: units.parse_duration(value, "lease"),
+    "lost_after": lambda value: units.parse_duration(value, "lost_after"),
+    "permit": _permit,
+    "node": _node,
+    "labels": lambda value: list(nodes.parse_labels(value, "labels")),
+    "only_projects": lambda value: _names(value, "only_projects"),
+    "only_users": lambda value: _names(value, "only_users"),
+    "scratch": _scratch,
+    "disk_reserve": _disk_reserve,
+    "agent_tokens": lambda value: dict(map(_token_file, _table(value, "agent_tokens").items())),
+    "public_url": _public_url,
+    "mirror": Mirror.parse,
+    "trusted_networks": lambda value: [_network(item) for item in fields.texts(value, "trusted_networks", 100)],
+}

@@ -16,6 +16,12 @@ def test_defaults_file_and_variables(tmp_path: Path) -> None:
     assert settings.load(None, {"RUNYARD_HOME": str(tmp_path)}).port == 1234
 
 
+@pytest.mark.parametrize("name", ["body_limit", "code_limit", "data_limit", "input_limit", "spool_limit"])
+def test_a_size_may_have_a_unit(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.toml").write_text(f'{name} = "3G"\n')
+    assert getattr(settings.load(tmp_path, {}), name) == 3 << 30
+
+
 def test_a_password_of_digits_stays_a_text(tmp_path: Path) -> None:
     assert settings.load(tmp_path, {"RUNYARD_BROKER_PASSWORD": "12345"}).broker_password == "12345"
 
@@ -93,6 +99,7 @@ def test_a_password_file_that_is_not_there(tmp_path: Path) -> None:
         ('cpus = "many"', "cpus: 'many' is not a whole number"),
         ('log_level = "loud"', "log_level: 'loud' is not known"),
         ("gpus = 3", "gpus: must be a list"),
+        ('only_projects = "digits"', "only_projects: must be a list"),
         ('trusted_networks = ["192.168.1.1/24"]', "trusted_networks: '192.168.1.1/24' is not a network"),
         ('trusted_networks = ["lab"]', "trusted_networks: 'lab' is not a network"),
     ],

@@ -38,8 +38,11 @@ def command(
         raise errors.InvalidInput(
             f"the yard at {finder.url} has its own agents", "say which site is served: --site NAME"
         )
+    if place and not finder.url:
+        raise errors.InvalidInput("--dir is for a site of a yard elsewhere", "use runyard site edit NAME --dir DIR")
     if crontab:
-        click.echo(_crontab_line(finder, site, place))
+        line = _crontab_line(finder, site, place)
+        output.writer(as_json).write({"crontab": line}, lambda _: click.echo(line))
         return
     tick = ticks.Tick.build(site, place, limit, ended)
     done = ticks.look(finder, tick) if probe else ticks.do(finder, tick)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -115,17 +116,21 @@ def _store(loaded: Settings) -> Said:
         return _postgres(loaded)
     if not loaded.database.exists():
         return OK, "will be made at the first start"
-    connection = sqlite3.connect(f"file:{loaded.database}?mode=ro", uri=True, timeout=10)
     try:
-        (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        with contextlib.closing(_opened(loaded.database)) as connection:
+            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+    except sqlite3.OperationalError as error:  # of the file and its disk, not of what is in it
+        return FAIL, f"{loaded.database} cannot be read: {error}", "look at its owner, its rights and its disk"
     except sqlite3.DatabaseError as error:
         said, runs = str(error), 0
-    finally:
-        connection.close()
     if said != "ok":
         return FAIL, f"{loaded.database} is damaged: {said}", "stop the yard and restore it from a copy"
     return OK, f"{runs} run{'s' if runs != 1 else ''} in {units.show_size(_size(loaded.database))}, undamaged"
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=10)
 
 
 def _postgres(loaded: Settings) -> Said:

@@ -105,8 +105,8 @@ def _why_named(settings: Settings) -> str:
     if scheduler is None:
         return ""
     return (
-        f"{scheduler} answers on this machine, so it is a login node: the cluster is the site to add, and runs execute "
-        f"here only with --site {THIS_MACHINE}"
+        f"{scheduler} answers on this machine, so it is a login node: add the cluster as a site (runyard site add NAME "
+        f"--kind {scheduler}); runs execute here only with --site {THIS_MACHINE}"
     )
 
 

@@ -22,7 +22,7 @@ def command(run: str | None, as_json: bool) -> None:
 
     RUN is a number or last (which is meant when none is named).
     """
-    events = selection.one(Client(start=False), [run] if run else []).events()
+    events = selection.one(Client(start=False), [] if run is None else [run]).events()
     output.writer(as_json).write(events, lambda console: console.print(table(events)))
 
 

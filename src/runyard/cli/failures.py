@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -19,12 +20,13 @@ UNEXPECTED = errors.RunyardError.exit_code
 
 def guard(call: Callable[[], Any]) -> int:
     """Run a command and return its exit code, whatever happens inside."""
+    _open_closed_streams()
+    _allow_any_character()
     try:
         code = call()
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
-        _close_quietly()
         return CLOSED_PIPE
     except click.exceptions.Exit as exit:
         return exit.exit_code
@@ -32,6 +34,8 @@ def guard(call: Callable[[], Any]) -> int:
         return INTERRUPTED
     except Exception as error:
         return _explain(error)
+    finally:
+        _drop_unwritten()
 
 
 def _explain(error: Exception) -> int:
@@ -40,7 +44,7 @@ def _explain(error: Exception) -> int:
 
         traceback.print_exc()
     message, fix, code = _sentence(error)
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         report(message, fix)
     return code
 
@@ -79,7 +83,23 @@ def unknown_command(word: str, known: Iterable[str]) -> errors.InvalidInput:
     return errors.InvalidInput(f"there is no command {word!r}", fields.nearest(word, known))
 
 
-def _close_quietly() -> None:
-    """Python would complain once more when it flushes at exit."""
-    with contextlib.suppress(OSError):
+def _open_closed_streams() -> None:
+    """Whoever starts a program without one of the three streams does not want it; Python has None in its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", errors="replace"))
+
+
+def _allow_any_character() -> None:
+    """Where the locale is not UTF-8, as on old clusters, a name or the dots of a cut text would end the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _drop_unwritten() -> None:
+    """What standard output did not take, Python would try once more at exit, complain, and change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

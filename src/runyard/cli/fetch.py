@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,6 +16,8 @@ from runyard.model import globs, units
 
 if TYPE_CHECKING:
     from runyard.client.saved import Checkpoint
+
+T = TypeVar("T")
 
 
 @click.command("fetch")
@@ -56,7 +59,7 @@ def command(
     paths = [path for _, several in fetched for path in several]
     output.writer(as_json, quiet).write(
         [{"id": run.id, "files": [str(path) for path in files]} for run, files in fetched],
-        lambda console: _tell(fetched),
+        lambda console: _tell(fetched, patterns),
         paths,
     )
 
@@ -88,29 +91,28 @@ def _fetch_checkpoints(which: str, run: Run, target: Path, wanted: str, quiet: b
 
 
 def _checkpoints(run: Run) -> list[Checkpoint]:
-    if run.final:
-        return run.checkpoints()
-    with output.waiting(f"run {run.id} goes on: waiting for its site"):
-        found, is_current = run.current_checkpoints()
-    if not is_current and run.refresh().state == "running":
-        output.remark(f"run {run.id}: its site does not answer; these are older")
-    return found
+    return run.checkpoints() if run.final else _current(run, run.current_checkpoints)
 
 
 def _outputs(run: Run) -> list[Output]:
-    if run.final:
-        return run.outputs()
+    return run.outputs() if run.final else _current(run, run.current_outputs)
+
+
+def _current(run: Run, ask: Callable[[], tuple[list[T], bool]]) -> list[T]:
     with output.waiting(f"run {run.id} goes on: waiting for its site"):
-        found, is_current = run.current_outputs()
+        found, is_current = ask()
     if not is_current and run.refresh().state == "running":
-        output.remark(f"run {run.id}: its site does not answer; these are the outputs of the last time it did")
+        output.remark(f"run {run.id}: its site does not answer; these are of the last time it did")
     return found
 
 
-def _tell(fetched: list[tuple[Run, list[Path]]]) -> None:
+def _tell(fetched: list[tuple[Run, list[Path]]], patterns: tuple[str, ...]) -> None:
+    nothing = "has no outputs: a run keeps what it writes into $OUTPUT_DIR"
+    if patterns:
+        nothing = f"has nothing that is called {' or '.join(patterns)}"
     for run, files in fetched:
         if not files:
-            output.remark(f"run {run.id} has no outputs: a run keeps what it writes into $OUTPUT_DIR")
+            output.remark(f"run {run.id} {nothing}")
             continue
         size = units.show_size(sum(path.stat().st_size for path in files))
         for path in files:

@@ -35,7 +35,7 @@ def command(
         via.refuse({"tail": tail, "attempt": attempt, file or "file": file, "json": as_json})
         return via.logs(via_box, run, follow=follow)
     client = Client(start=False)
-    found = selection.one(client, [run] if run else [])
+    found = selection.one(client, [] if run is None else [run])
     log = Log(client=client, run=found.id, attempt=attempt, file=file or "log")
     if found.data["attempt"] == 0 and not found.final:
         output.remark(f"run {found.id} is {found.state} and has not started yet")

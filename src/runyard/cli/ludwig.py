@@ -66,11 +66,11 @@ def _params(source: str) -> Any:
     name = f"{Path(source).name}.params"
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
+    except Exception as error:  # whatever the person's code does
         raise errors.InvalidInput(
-            f"{source}/params.py cannot be imported: {error}",
+            f"{source}/params.py cannot be imported: {type(error).__name__}: {error}",
             "run it in the project's folder, or name the package with -src",
-        ) from None
+        ) from error
 
 
 def _named(params: Any, name: str) -> Mapping[str, Any]:

@@ -42,6 +42,7 @@ class JsonWriter:
     def write(self, document: Any, draw: Draw, words: Iterable[object] = ()) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(_json_bytes(document) + b"\n")
+        sys.stdout.buffer.flush()  # a command that goes on serving is read from a pipe, too
 
 
 class QuietWriter:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from runyard.cli import advice, tables, words
-from runyard.model import units
+from runyard.model import ranges, units
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def _all_facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "sweep", _sweep(run)
     yield "again from", f"run {run['rerun_of']}" if run["rerun_of"] else ""
     yield "tags", " ".join(run["tags"])
-    yield "after", words.numbers(run["after"])
+    yield "after", ranges.show(run["after"])
     yield "site", " on ".join(word for word in (run["site"], run["node"]) if word)
     yield "nodes", words.choice(spec)
     yield "asked", words.asked(run["resources"])

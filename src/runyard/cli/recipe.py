@@ -13,6 +13,7 @@ from runyard.cli import output, pairs, plans, spec_file, words
 from runyard.cli.groups import BareGroup
 from runyard.client import Client, belongings
 from runyard.client.client import quoted
+from runyard.model.spec import name_text
 
 
 @click.group("recipe", cls=BareGroup, bare="list")
@@ -35,6 +36,7 @@ def add(name: str, file: str, default: bool, as_json: bool) -> None:
     \b
     runyard recipe add ic-train -f recipe.yaml --default
     """
+    name_text(name, "NAME")
     recipe = _absolute(spec_file.read_mapping(file, "recipe"), file)
     made = Client().put_recipe(name, recipe, default=default)
     which = "the default recipe" if made["default"] else "a recipe"

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import output, pairs, selection, words
+from runyard.cli import output, pairs, selection
 from runyard.cli.submitted import Telling
 from runyard.client import Client, Run
+from runyard.model import ranges
 
 
 @click.command("rerun")
@@ -56,7 +57,7 @@ def _tell_notes(runs: Iterable[Run]) -> None:
         for note in run.notes or ():
             ids.setdefault(note, []).append(run.id)
     for note, numbers in ids.items():
-        output.remark(f"run {words.numbers(numbers)}: {note}")
+        output.remark(f"run {ranges.show(numbers)}: {note}")
 
 
 def _change(word: str) -> tuple[str, Any]:

@@ -107,11 +107,9 @@ def _state(site: Site) -> str:
 def _amount(kind: str, show: Callable[[int], str]) -> Callable[[Site], str]:
     def value(site: Site) -> str:
         """Nothing is said of a site whose slots nobody knows."""
-        free, total = (sum(_number(agent[which][kind]) for agent in site["agents"]) for which in ("free", "total"))
+        free, total = (
+            sum(site_page.number(agent[which][kind]) for agent in site["agents"]) for which in ("free", "total")
+        )
         return f"{show(free)} of {show(total)}" if total else "-"
 
     return value
-
-
-def _number(amount: Any) -> int:
-    return len(amount) if isinstance(amount, list) else int(amount)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from runyard import errors
-from runyard.cli import output, pairs
+from runyard import errors, settings
+from runyard.cli import options, output, pairs
 from runyard.client import Client
 from runyard.client.client import quoted
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from runyard.model.site import SiteSpec
 
 OPTIONS = (
     click.option("--ssh", multiple=True, metavar="LOGIN",
@@ -26,12 +25,7 @@ OPTIONS = (
     click.option("--served-by", metavar="WHO", type=click.Choice(["yard", "agent"]),
                  help="yard: this yard's process serves it (default); agent: `runyard agent` elsewhere does."),
 )  # fmt: skip
-
-
-def site_options(function: Function) -> Function:
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+site_options = options.together(*OPTIONS)
 
 
 @click.command("add")
@@ -47,7 +41,9 @@ def add(name: str, kind: str, as_json: bool, **given: Any) -> None:
     runyard site add msc --kind gridengine --option queue=cpu
     runyard site add boxes --kind ssh --ssh ada@hoff --ssh ada@norman --dir /var/tmp/runyard
     """
-    site = Client().call("POST", "/sites", {"name": name, "kind": kind, **description(given)})
+    described = {"kind": kind, **description(given)}
+    _check(name, SiteSpec.parse(described))
+    site = Client().call("POST", "/sites", {"name": name, **described})
     output.writer(as_json).write(
         site, lambda _: click.echo(f"{name} is a site; check it with runyard site test {name}")
     )
@@ -66,7 +62,9 @@ def edit(name: str, kind: str | None, as_json: bool, **given: Any) -> None:
     changes = {**({"kind": kind} if kind else {}), **description(given)}
     if not changes:
         raise errors.InvalidInput("nothing to change was named", "see `runyard site edit --help`")
-    site = Client(start=False).call("PATCH", f"/sites/{quoted(name)}", changes, repeatable=True)
+    client = Client(start=False)
+    _check(name, SiteSpec.parse(client.site(name)["config"]).edited(changes))
+    site = client.call("PATCH", f"/sites/{quoted(name)}", changes, repeatable=True)
     output.writer(as_json).write(site, lambda _: click.echo(f"{name} is changed; what runs there goes on as it began"))
 
 
@@ -77,6 +75,13 @@ def remove(name: str, as_json: bool) -> None:
     """Remove a site that has no unfinished runs; its ended runs stay."""
     Client(start=False).call("DELETE", f"/sites/{quoted(name)}")
     output.writer(as_json).write({"removed": name}, lambda _: click.echo(f"{name} is no site any more"))
+
+
+def _check(name: str, described: SiteSpec) -> None:
+    """What a scheduler is told is known to its backend only; a site that no agent could serve would just be silent."""
+    from runyard.agent import sites
+
+    sites.check(name, described, settings.load())
 
 
 def description(given: Mapping[str, Any]) -> dict[str, Any]:

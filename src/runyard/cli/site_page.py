@@ -110,7 +110,7 @@ def _used(node: Node, kind: str) -> str:
     """Slots in use, of all."""
     if node["total"] is None:
         return ""
-    total, free = (_number(node[which][kind]) for which in ("total", "free"))
+    total, free = (number(node[which][kind]) for which in ("total", "free"))
     return f"{total - free}/{total}"
 
 
@@ -148,5 +148,6 @@ def _limits(node: Node) -> str:
     return Limits.from_json(node["limits"]).describe()
 
 
-def _number(amount: Any) -> int:
+def number(amount: Any) -> int:
+    """GPUs are told one by one, the rest as a number."""
     return len(amount) if isinstance(amount, list) else int(amount)

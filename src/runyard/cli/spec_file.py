@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from runyard import errors
+from runyard.model import json_text
 
 _TYPES = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -29,6 +29,8 @@ def load(path: str) -> tuple[list[dict[str, Any]], bool]:
     runs = document if isinstance(document, list) else [document]
     if not runs or not all(isinstance(run, dict) for run in runs):
         raise errors.InvalidInput(f"{path} holds no run", "write a mapping with a command, or a list of them")
+    for name in (name for run in runs for name in run if not isinstance(name, str)):
+        raise errors.InvalidInput(f"{path}: {name!r} is not the name of a field", "write names as texts")
     return runs, isinstance(document, list)
 
 
@@ -57,9 +59,9 @@ def _read(path: str) -> str:
 def _parse(path: str, text: str) -> Any:
     if path.endswith(".json"):
         try:
-            return json.loads(text)
-        except ValueError as error:
-            raise errors.InvalidInput(f"{path} is not JSON: {error}") from None
+            return json_text.parse(text.encode())
+        except errors.InvalidInput as error:
+            raise errors.InvalidInput(f"{path}: {error.message}", error.fix) from None
     return _parse_yaml(path, text)
 
 
@@ -68,7 +70,7 @@ def _parse_yaml(path: str, text: str) -> Any:
 
     try:
         return yaml.load(text, Loader=_loader())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # too deep, or a number of thousands of digits
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "it cannot be understood"

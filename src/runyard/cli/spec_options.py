@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from runyard import errors
-from runyard.cli import pairs
+from runyard.cli import options, pairs
 from runyard.model import passing
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 RESOURCES = ("nodes", "cpus", "memory", "gpus", "gpu_type", "gpu_memory", "time")
 PLAIN = ("name", "project", "python_env", "cwd", "site", "priority", "seed", "keep", "idempotency_key", "params_as")
 
@@ -75,20 +74,8 @@ OPTIONS = (
                  help="As --checkpoint, and keep the N newest in the yard (default 3)."),
     click.option("--option", "options", multiple=True, metavar="K=V", help="For the site's scheduler. Repeatable."),
 )  # fmt: skip
-
-
-def spec_options(function: Function) -> Function:
-    """All that one run can have."""
-    for option in reversed((*SINGLE, *OPTIONS)):
-        function = option(function)
-    return function
-
-
-def shared_options(function: Function) -> Function:
-    """What many runs of one description have in common."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+spec_options = options.together(*SINGLE, *OPTIONS)  # all that one run can have
+shared_options = options.together(*OPTIONS)  # what many runs of one description have in common
 
 
 def override(spec: Mapping[str, Any], given: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:

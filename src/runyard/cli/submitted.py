@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import endings, failures, output, words
+from runyard.cli import endings, failures, output
 from runyard.client import Run
+from runyard.model import ranges
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +67,7 @@ def _document(runs: list[Run], several: bool) -> Any:
 
 
 def _name(runs: list[Run]) -> str:
-    ids = words.numbers(run.id for run in runs)
+    ids = ranges.show(run.id for run in runs)
     return f"run {ids}" if len(runs) == 1 else f"{len(runs)} runs: {ids}"
 
 

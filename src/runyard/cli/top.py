@@ -11,7 +11,7 @@ import click
 
 from runyard.cli import output, selection, words
 from runyard.client import Client, Run
-from runyard.model import units
+from runyard.model import ranges, units
 from runyard.model.states import FINAL
 
 INTERVAL = 1.0
@@ -68,7 +68,7 @@ def _live(client: Client, named: Iterable[str]) -> None:
             if named and all(row["state"] in FINAL for row in rows):
                 break
             time.sleep(INTERVAL)
-    output.remark(f"ended: runyard show {words.numbers(row['id'] for row in rows)}")
+    output.remark(f"ended: runyard show {ranges.show(row['id'] for row in rows)}")
 
 
 def table(rows: list[dict[str, Any]]) -> Any:

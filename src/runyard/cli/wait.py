@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +10,8 @@ import click
 
 from runyard import errors
 from runyard.cli import endings, output, selection
-from runyard.client import Client
-from runyard.model import units
+from runyard.client import Client, Sweep
+from runyard.model import selectors, units
 
 
 @click.command("wait")
@@ -22,24 +23,40 @@ from runyard.model import units
 def command(runs: tuple[str, ...], timeout: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Wait for runs to end; exits as they did.
 
-    RUN is a number, a range such as 3-9, or last (which is meant when none is named). With --tag, --project, … it means
-    the runs that match, also those that have ended. The exit code is that of the first run that did not succeed: its
-    command's own, or 200 cancelled, 201 timeout, 202 out of memory, 203 lost, 204 another failure, 205 the yard does
-    not answer.
+    RUN is a number, a range such as 3-9, a sweep (S1, or its name), with all runs that it will make, or last (which is
+    meant when none is named). With --tag, --project, … it means the runs that match, also those that have ended. The
+    exit code is that of the first run that did not succeed: its command's own, or 200 cancelled, 201 timeout, 202 out
+    of memory, 203 lost, 204 another failure, 205 the yard does not answer.
     """
     client = Client(start=False)
     named = runs or (() if any(given.values()) else ("last",))
+    deadline = None if timeout is None else time.monotonic() + float(units.parse_duration(timeout, "--timeout"))
+    sweeps = [selection.sweep(client, word) for word in selectors.parse_selectors(named).sweeps]
+    in_time = all([_wait_for_sweep(sweep, deadline) for sweep in sweeps])
     found = selection.select(client, named, given)
-    if not found:
+    if not found and in_time:
         _tell_of_none(given["state"])
-    seconds = None if timeout is None else float(units.parse_duration(timeout, "--timeout"))
-    in_time = endings.wait_all(found, seconds)
+    in_time = endings.wait_all(found, _left(deadline)) and in_time
     output.writer(as_json, quiet).write(
         [run.data for run in found] if len(found) != 1 else found[0].data,
         lambda console: endings.tell(found),
         [run.id for run in found],
     )
     return endings.first_code(run for run in found if run.final) if in_time else endings.NOT_YET
+
+
+def _wait_for_sweep(sweep: Sweep, deadline: float | None) -> bool:
+    """Until it makes no more runs: one with a limit, or that searches, has few of them at first. False: not in time."""
+    with output.waiting(f"waiting for sweep {sweep.label}"):
+        try:
+            sweep.wait(_left(deadline))
+        except TimeoutError:
+            return False
+    return True
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def _tell_of_none(states: Iterable[str]) -> None:

@@ -129,17 +129,6 @@ def granted(slots: Mapping[str, Any] | None) -> str:
     return ", ".join(parts)
 
 
-def numbers(ids: Iterable[int]) -> str:
-    """`42`, `3-9`, `1-4, 7`: ids with neighbours joined, as selectors understand them."""
-    spans: list[list[int]] = []
-    for number in sorted(ids):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
-
-
 def code(spec: Mapping[str, Any]) -> str:
     """`3f2a91c04b of main, changed: 14 files, 120 KB`."""
     brought = spec.get("code")

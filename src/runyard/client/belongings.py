@@ -43,6 +43,10 @@ class DataHere:
 
 def resolve(spec: Spec, root: Path | None = None) -> dict[str, Any]:
     """The spec with `code`, `data` and `python_env` found out, relative to this folder (None: the current one)."""
+    if not isinstance(spec, Mapping):
+        raise errors.InvalidInput(
+            f"a run is a mapping, and not {spec!r:.80}", 'such as {"command": ["python", "x.py"]}'
+        )
     resolved = dict(spec)
     if "code" in spec:
         resolved["code"] = code_at(spec["code"], root)
@@ -65,7 +69,7 @@ def code_at(given: object, root: Path | None = None) -> CodeHere | Spec | None:
     if given is True:
         return CodeHere(root=place)
     items: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
-    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
+    if not items or not all(isinstance(item, (str, os.PathLike)) and os.fspath(item) for item in items):
         raise errors.InvalidInput("code: must be a path or a list of paths", "write it like: code: .")
     return CodeHere(root=place, paths=tuple(os.fspath(item) for item in items))
 
@@ -77,15 +81,23 @@ def data_at(given: object, root: Path | None = None) -> DataHere | Spec:
         raise errors.InvalidInput("data: must be a list of folders", "write it like: data: [corpora]")
     place = root or _here()
     name, path = _split(os.fspath(given), place)
+    if not path:  # such as NAME=$VARIABLE, of one that is not set
+        raise errors.InvalidInput(f"data: {given!r} names no folder", "write it like words=/scratch/lists/en")
     if os.path.isabs(path):
         there = os.path.normpath(path)
-        return {"path": there, "to": paths.relative(name or os.path.basename(there), "data")}
+        return {"path": there, "to": _called(name or os.path.basename(there), there)}
     folder = Path(os.path.normpath(place / path))
     if not folder.is_dir():
         raise errors.InvalidInput(
             f"data: there is no folder {folder}", "name one here, or begin with / for one where the run executes"
         )
-    return DataHere(folder=folder, to=paths.relative(name or _name(folder, place), "data"))
+    return DataHere(folder=folder, to=paths.relative(name or name_below(folder, place), "data"))
+
+
+def name_below(folder: Path, root: Path) -> str:
+    """Where the project has it, so that relative paths mean the same; else its own name."""
+    relative = os.path.relpath(folder, root)
+    return folder.name if relative.startswith("..") or relative == "." else relative
 
 
 def find_checkout(folder: Path) -> Path | None:
@@ -105,15 +117,15 @@ def _here() -> Path:
     return Path(origin.current_directory())
 
 
+def _called(name: str, path: str) -> str:
+    if not name:
+        raise errors.InvalidInput(f"data: {path} has no name of its own", f"give it one: NAME={path}")
+    return paths.relative(name, "data")
+
+
 def _split(text: str, root: Path) -> tuple[str, str]:
     """`name=path`, unless a folder is really called so."""
     name, equals, path = text.partition("=")
     if not equals or text.startswith("/") or (root / text).is_dir():
         return "", text
     return name, path
-
-
-def _name(folder: Path, root: Path) -> str:
-    """Where the project has it, so that relative paths mean the same; else its own name."""
-    relative = os.path.relpath(folder, root)
-    return folder.name if relative.startswith("..") or relative == "." else relative

@@ -167,12 +167,12 @@ class Client:
             if before is None:
                 return
 
-    def runs_by_id(self, ids: Iterable[int]) -> dict[int, Run]:
-        """Those of the named runs that exist."""
+    def runs_by_id(self, ids: Iterable[int], **filters: Any) -> dict[int, Run]:
+        """Those of the named runs that exist, and match."""
         found = {}
         numbers = list(ids)
         for start in range(0, len(numbers), PAGE):
-            for run in self.iter_runs(ids=numbers[start : start + PAGE]):
+            for run in self.iter_runs(ids=numbers[start : start + PAGE], **filters):
                 found[run.id] = run
         return found
 

@@ -250,7 +250,7 @@ def _write_all(file: int, data: bytes) -> None:
 def _sentence(path: Path, error: OSError) -> errors.RunyardError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return errors.DiskFull(f"no space is left to write {path}", "make room and fetch again: what is there is kept")
-    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EEXIST):
         return errors.Conflict(f"a symbolic link or a file is in the way of {path}", "fetch into an empty directory")
     if error.errno == errno.EISDIR:
         return errors.Conflict(f"a directory is in the way of {path}", "fetch into an empty directory")

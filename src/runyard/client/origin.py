@@ -16,12 +16,14 @@ VARIABLES = (
 
 def complete(specs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The specs with `cwd` and `origin` filled in; what the caller gave is kept, a cwd of None too."""
-    here = {"cwd": current_directory(), "origin": describe()}
-    return [{**here, **spec, **_absolute(spec.get("cwd"))} for spec in specs]
+    described = describe()
+    return [{"origin": described, **spec, "cwd": _directory(spec)} for spec in specs]
 
 
-def _absolute(cwd: object) -> dict[str, str]:
-    return {"cwd": os.path.abspath(os.path.expanduser(cwd))} if isinstance(cwd, (str, os.PathLike)) else {}
+def _directory(spec: Mapping[str, Any]) -> Any:
+    """Where nothing depends on the current directory, it need not be there."""
+    cwd = spec["cwd"] if "cwd" in spec else current_directory()
+    return os.path.abspath(os.path.expanduser(cwd)) if isinstance(cwd, (str, os.PathLike)) else cwd
 
 
 def describe(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
+from runyard.client import transport
 from runyard.client.patience import Patience
 from runyard.model.states import FINAL
 from runyard.model.template import flat
@@ -131,14 +133,15 @@ class Sweep:
             time.sleep(pause)
             pause = min(pause * 1.5, longest_pause)
 
-    def trials(self) -> list[Trial]:
-        """All its configurations, in the order in which they were made."""
-        return list(self.iter_trials())
+    def trials(self, **judged: str) -> list[Trial]:
+        """All its configurations, in the order in which they were made; by another `metric` than its own, with `goal`
+        (minimize, maximize) and `at` (last, best)."""
+        return list(self.iter_trials(**judged))
 
-    def iter_trials(self) -> Iterator[Trial]:
+    def iter_trials(self, **judged: str) -> Iterator[Trial]:
         after: int | None = 0
         while after is not None:
-            query = {"after": after, "limit": PAGE}
+            query = {**judged, "after": after, "limit": PAGE}
             answer = self._client.call("GET", f"/sweeps/{self.id}/trials", query=query)
             yield from map(Trial.from_json, answer["trials"])
             after = answer["next"]
@@ -184,11 +187,11 @@ class Sweep:
 
 def check_space(document: Mapping[str, Any]) -> None:
     """Raises before anything is read and sent. The yard would refuse it as well; of a NaN it could only say that it is
-    no JSON."""
+    no JSON. It is checked as it will travel: numbers may be those of numpy."""
     from runyard.model.sweep.space import Space
 
     if document.get("space") is not None:
-        Space.parse(document["space"])
+        Space.parse(json.loads(transport.encode(document["space"])))
 
 
 def number(value: Any) -> float | None:

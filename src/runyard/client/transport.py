@@ -94,7 +94,7 @@ class Transport:
         self._pool = Pool(self._address, ca_file)
         self._headers = {"User-Agent": f"runyard/{__version__}"}
         if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+            self._headers["Authorization"] = f"Bearer {_checked(token)}"
 
     def json(
         self,
@@ -221,18 +221,29 @@ def check_url(url: str) -> SplitResult:
         address.port  # noqa: B018  (reading it is the check)
     except ValueError as error:
         raise errors.InvalidInput(f"{url!r} is not a good address: {error}", fix) from None
-    if address.scheme not in ("http", "https") or not address.hostname:
+    is_sendable = address.path.isascii() and address.path.isprintable() and " " not in address.path
+    if address.scheme not in ("http", "https") or not address.hostname or not is_sendable:
         raise errors.InvalidInput(f"{url!r} is not the address of a yard", fix)
     return address
 
 
+def _checked(token: str) -> str:
+    """A line break that came along from a file is no part of it. What is wrong with another is not repeated."""
+    secret = token.strip()
+    if not secret.isascii() or not secret.isprintable():
+        raise errors.Unauthorized("the token has characters that no token has", "check RUNYARD_TOKEN")
+    return secret
+
+
 def _plain(value: Any) -> Any:
-    """Paths as texts, and the scalars of numpy and its kin as numbers."""
+    """Paths as texts, ranges as lists, and the scalars and arrays of numpy and its kin as numbers and lists of them."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    item = getattr(value, "item", None)
-    if callable(item):
-        return item()
+    if isinstance(value, range):
+        return list(value)
+    for name in ("tolist", "item"):
+        if callable(convert := getattr(value, name, None)):
+            return convert()
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 

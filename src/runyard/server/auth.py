@@ -80,7 +80,7 @@ class HostCheck:
         if name not in self._names and name != _own_address(scope):
             raise errors.Forbidden(
                 f"this yard does not answer to the name {name[:80]!r}",
-                "use its address, or add the name to allowed_hosts in its config.toml",
+                "add it to allowed_hosts in its config.toml or RUNYARD_ALLOWED_HOSTS, or use the address it listens on",
             )
 
 

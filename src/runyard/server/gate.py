@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -20,11 +21,13 @@ _FOR_STRANGERS = (Access.CALLER, Access.REQUESTER)
 
 
 class Gate:
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    """`look_up` asks the store for the holder of a token, off the event loop: a store may be slow, or not answer."""
+
+    def __init__(self, yard: Yard, look_up: Callable[[str], Awaitable[Caller]]) -> None:
+        self._yard, self._look_up = yard, look_up
         self._networks = [ipaddress.ip_network(text) for text in yard.settings.trusted_networks]
 
-    def admit(self, scope: Scope, access: Access) -> Caller:
+    async def admit(self, scope: Scope, access: Access) -> Caller:
         """The caller, whose role allows it; raises Unauthorized or Forbidden."""
         try:
             secret = find_secret(scope["headers"])
@@ -32,7 +35,7 @@ class Gate:
             if access not in _FOR_STRANGERS:
                 raise
             return self._without_token(scope)
-        caller = self._yard.authenticate(secret)
+        caller = self._yard.remembered(secret) or await self._look_up(secret)
         check_role(caller, access)
         return caller
 

@@ -23,6 +23,7 @@ _ERRORS = {
     416: "The file has no such part",
     422: "No site can ever satisfy it",
     500: "The yard failed; its log tells why",
+    503: "Its store or the place of its files does not answer; ask again",
     507: "The yard's disk is full",
 }
 
@@ -104,6 +105,8 @@ def _bad(row: Route) -> dict[str, Any]:
     codes = {403, 500, *row.errors}
     if row.access is not Access.PUBLIC:
         codes.add(401)
+    if 401 in codes:  # callers are looked up in the store
+        codes.add(503)
     codes.add(400)  # a query parameter that nobody knows
     if row.body is not None:
         codes |= {413, 507}

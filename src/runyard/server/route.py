@@ -99,7 +99,7 @@ class Endpoint:
         scope["runyard.path"] = row.path
         caller = None
         if row.access is not Access.PUBLIC:
-            caller = self._service.gate.admit(scope, row.access)
+            caller = await self._service.gate.admit(scope, row.access)
         values = {}
         parsed = self._parsed[row.method]
         if parsed or scope["query_string"]:

@@ -44,7 +44,7 @@ class Bell:
 class Service:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
-        self.gate = Gate(yard)
+        self.gate = Gate(yard, lambda secret: self.read(yard.authenticate, secret))
         self.counts = RequestCounts()
         self.news = News(yard.hints)
         self.stopping = False

@@ -53,6 +53,7 @@ def test_listing_pages_by_itself(client: Client) -> None:
     for run in client.runs(project="pages"):
         run.wait()
     assert client.runs(project="pages", state=["queued", "running"]) == []
+    assert client.runs_by_id(range(1, 10_500), project="pages").keys() == set(ids)
 
 
 def test_follow_gives_bytes_while_it_runs(client: Client, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_refusals(refused: Callable[..., str], recipe: Path) -> None:
     assert "there is no recipe 'sya'" in refused("recipe", "test", "sya", code=1)
     assert "did you mean 'say'" in refused("recipe", "show", "sya", code=1)
     assert "there is no recipe 'nothing'" in refused("recipe", "remove", "nothing", code=1)
+    assert "NAME: '../x' is not a good name" in refused("recipe", "add", "../x", "-f", str(recipe), code=2)
     recipe.write_text("[1]")
     assert "holds no recipe" in refused("recipe", "add", "x", "-f", str(recipe), code=2)
     recipe.write_text("comand: x")

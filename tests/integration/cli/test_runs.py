@@ -206,6 +206,7 @@ def test_fetch(submit, cli, document, tmp_path: Path) -> None:
     before = os.stat(tmp_path / "out/model.bin").st_ino
     cli("fetch", str(number), "-o", "out", cwd=tmp_path)
     assert os.stat(tmp_path / "out/model.bin").st_ino == before
+    assert "nothing that is called *.npz" in cli("fetch", str(number), "--glob", "*.npz", cwd=tmp_path).stderr
     cli("fetch", "last", cwd=tmp_path)
     assert (tmp_path / f"run-{number}" / "model.bin").exists()
 
@@ -252,6 +253,16 @@ def test_an_unknown_run(refused, command: str) -> None:
 @pytest.mark.parametrize("command", ["show", "wait", "cancel", "retry", "fetch"])
 def test_what_is_not_a_run(refused, command: str) -> None:
     assert "'soon' is not a run" in refused(command, "soon", code=2)
+
+
+@pytest.mark.parametrize("command", ["logs", "events", "cancel", "show"])
+def test_a_variable_that_is_not_set_names_no_run(refused, command: str) -> None:
+    assert "'' names no run" in refused(command, "", code=2)
+
+
+@pytest.mark.parametrize("words", [("--project", ""), ("--state", "active", "--tag", "")])
+def test_an_empty_filter_does_not_mean_all(refused, words: tuple[str, ...]) -> None:
+    assert f"error: {words[-2]} is empty" in refused("cancel", *words, code=2)
 
 
 @pytest.mark.parametrize("command", ["cancel", "retry"])

@@ -163,6 +163,7 @@ def test_the_same_key_is_the_same_run(submit, refused) -> None:
         (("-p", "lr=1", "--", "echo", "{rl}"), "no parameter 'rl'"),
         (("-e", "1X=1", "--", "true"), "'1X' is not a variable name"),
         (("--after", "first", "--", "true"), "'first' is not a run"),
+        (("--after", "", "--", "true"), "'' names no run"),
         (("--stop-signal", "KILL", "--", "true"), "'KILL' is not known"),
         (("--cpus", "100000", "--", "true"), "cpus"),
         (("--gpus", "500", "--", "true"), "gpu"),

@@ -117,6 +117,27 @@ def test_a_list_of_configurations_in_a_file(cli, tmp_path) -> None:
     assert "would make 2 runs: 2 configurations" in cli("sweep", "-f", str(file), "--dry-run").stdout
 
 
+def test_a_table_by_another_metric_than_its_own(cli, document) -> None:
+    pattern = ["--metric-pattern", r"loss=(?P<loss>\S+) (?P<name>\w+)=(?P<value>\S+)"]
+    words = ["--param", "x=1,2", *pattern, "--minimize", "loss", "--wait", "--", "echo", "loss={x} acc=0.{x}"]
+    label = cli("sweep", "--quiet", *words).stdout.strip()
+    assert [row["value"] for row in document("sweep", "table", label)] == [1.0, 2.0]
+    for command in (["sweep", "table"], ["sweep", "best"], ["best"]):
+        rows = document(*command, label, "--metric", "acc", "--maximize")
+        assert [(row["trial"], row["value"]) for row in rows] == [(2, 0.2), (1, 0.1)]
+    said = cli("sweep", "table", label, "--metric", "ac").stderr
+    assert said == f"no run of sweep {label} has reported ac\n"
+
+
+def test_who_waits_for_a_sweep_waits_for_runs_that_it_has_not_made_yet(cli) -> None:
+    words = ["--param", "x=1,2,3", "--parallel", "1", "--fresh", "--", "sh", "-c", "sleep 0.2; echo {x}"]
+    label = cli("sweep", "--quiet", *words).stdout.strip()
+    assert len(cli("wait", label, "--quiet").stdout.split()) == 3
+    endless = cli("sweep", "--quiet", "--param", "x=1,2", "--parallel", "1", "--", "sleep", "1000").stdout.strip()
+    assert "still" in cli("wait", endless, "--timeout", "1s", code=124).stdout
+    cli("sweep", "cancel", endless)
+
+
 def test_a_sweep_by_its_name(cli, document, refused) -> None:
     words = ["--param", "x=1,2", "--name", "by name", "--", "echo", "{x}"]
     label = cli("sweep", "--quiet", "--wait", *words).stdout.strip()

@@ -306,6 +306,23 @@ def test_a_site_that_cannot_work_is_refused_at_once(fresh: Yard) -> None:
     useless = fresh.cli("site", "edit", "local", "--option", "foo=bar")
     assert useless.returncode == 2
     assert "options.foo: there is no such option" in useless.stderr
+    for words, sentence in (
+        (["--option", "array=1-3"], "the option 'array' is runyard's own"),
+        (["--option", "rules=gpus>0 => gres='gpu"], "no closing quotation"),
+        (["--ssh", "ann@login"], "is reached by ssh and has no directory"),
+    ):
+        done = fresh.cli("site", "add", "cedar", "--kind", "slurm", *words)
+        assert (done.returncode, sentence in done.stderr) == (2, True), done.stderr
+    assert fresh.cli("site", "add", "cedar", "--kind", "slurm", "--served-by", "agent").returncode == 0
+    few = fresh.cli("site", "edit", "cedar", "--option", "max_jobs=few")
+    assert (few.returncode, "option max_jobs: 'few'" in few.stderr) == (2, True), few.stderr
+
+
+def test_the_line_for_cron(fresh: Yard) -> None:
+    line = fresh.cli("check", "--crontab").stdout.strip()
+    assert json.loads(fresh.cli("check", "--crontab", "--json").stdout) == {"crontab": line}
+    refused = fresh.cli("check", "--dir", "/scratch")
+    assert (refused.returncode, "--dir is for a site of a yard elsewhere" in refused.stderr) == (2, True)
 
 
 def test_an_agent_serves_a_site_over_http(fresh: Yard, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from runyard.model.roles import Role
 from runyard.server.auth import Access
 from runyard.server.route import Route
 from runyard.server.routes import ROUTES
+from runyard.store.engine import parse_url
 from tests.integration.server.api import PREFIX, Api, Served
+from tests.labs import waiting
 
 PROTECTED = [row for row in ROUTES if row.access is not Access.PUBLIC]
 MAY: dict[Access, set[Role]] = {
@@ -66,6 +69,24 @@ def test_a_revoked_token_is_of_no_use(api: Api) -> None:
     assert bob.get("/me").status == 401
 
 
+def test_a_token_that_the_store_is_slow_to_find_holds_up_nobody_else(
+    serve_yard: Callable[..., Served], postgres_url: str
+) -> None:
+    """As where PostgreSQL's machine answers nothing at all."""
+    served = serve_yard(store=postgres_url)
+    engine = create_engine(parse_url(postgres_url))
+    waits = text("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tokens'::regclass")
+    with ThreadPoolExecutor(1) as executor, engine.connect() as holder:
+        holder.execute(text("LOCK TABLE tokens"))
+        asked = executor.submit(served.api.get, "/me")
+        waiting.until(lambda: holder.execute(waits).first(), "somebody asks for a token")
+        assert served.api.as_(None).get("/openapi.json").status == 200
+        assert not asked.done()
+        holder.rollback()
+        assert asked.result(90).status == 200
+    engine.dispose()
+
+
 def test_secrets_are_shown_once(api: Api) -> None:
     made = api.post("/tokens", {"name": "carol", "role": "viewer"})
     listed = api.get("/tokens")
@@ -102,6 +123,7 @@ def test_own_names_are_answered(serve_yard: Callable[..., Served], host: str) ->
 def test_other_names_are_refused(api: Api, host: str, path: str) -> None:
     reply = api.get(path, Host=host)
     assert (reply.status, reply.error["code"]) == (403, "forbidden")
+    assert "RUNYARD_ALLOWED_HOSTS" in reply.error["fix"], "before a container its own address is a name like others"
 
 
 def test_two_host_headers_are_refused(api: Api) -> None:

@@ -30,6 +30,12 @@ def test_addresses_without_a_password_are_shown_whole(tmp_path: Path) -> None:
     assert (shown["broker"], shown["store"]) == ("amqp://ann@mq/", "")
 
 
+def test_a_store_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    loaded = Settings(home=tmp_path / "what?")
+    loaded.database.mkdir(parents=True)
+    assert checks._store(loaded)[1].startswith(f"{loaded.database} cannot be read: ")
+
+
 def test_the_size_of_a_store_counts_what_is_not_moved_in_yet(tmp_path: Path) -> None:
     loaded = Settings(home=tmp_path)
     with contextlib.closing(sqlite3.connect(loaded.database)) as connection:

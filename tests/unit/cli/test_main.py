@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -122,6 +123,46 @@ def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("RUNYARD_DEBUG", "1")
     failures.guard(lambda: {}["missing"])
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_may_be_closed(streams: str, tmp_path: Path) -> None:
+    """As some daemons start programs: what they do and how they end stays the same."""
+    command = f"{sys.executable} -m runyard"
+    environ = {**os.environ, "RUNYARD_HOME": str(tmp_path), "RUNYARD_URL": ""}
+    spoken = f"{command} --version {streams}; echo $?; {command} wait 1 {streams}; echo $?"
+    done = subprocess.run(["sh", "-c", spoken], capture_output=True, text=True, timeout=120, check=False, env=environ)
+    assert [line for line in done.stdout.splitlines() if line.isdigit()] == ["0", "205"]
+    assert "unexpected" not in done.stdout + done.stderr
+
+
+def test_a_document_is_written_at_once() -> None:
+    """A command that goes on, such as `up --json`, is read from a pipe, too."""
+    program = (
+        "import os\nfrom runyard.cli import output\n"
+        "output.writer(True).write({'a': 1}, lambda console: None)\nos._exit(0)"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120, check=True, env=environ)
+    assert json.loads(done.stdout) == {"a": 1}
+
+
+def test_a_locale_without_a_character_shows_another(tmp_path: Path) -> None:
+    environ = {
+        **os.environ,
+        "PYTHONIOENCODING": "latin-1:strict",
+        "RUNYARD_HOME": str(tmp_path / "名前"),
+        "RUNYARD_URL": "",
+    }
+    done = runyard("down", env=environ, encoding="latin-1")
+    assert (done.returncode, done.stdout) == (0, f"no yard is running for {tmp_path}/??\n")
+
+
+def test_a_full_disk_is_told_once() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "runyard", "doctor", "--settings", "--json"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: no space left on device\n")
 
 
 def test_a_closed_pipe_is_quiet() -> None:

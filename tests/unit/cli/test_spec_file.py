@@ -64,6 +64,9 @@ def test_on_is_a_name_like_any_other(load) -> None:
         ("runs: [{command: a}]\nproject: x\n", "'project' beside 'runs'"),
         (b"name: \xff\xfe\n", "not a text in UTF-8"),
         ("\tcommand: a\n", "not YAML"),
+        ("{command: a, 1: b}", "1 is not the name of a field"),
+        ("[" * 5000, "not YAML: it cannot be understood"),
+        (f"name: {'9' * 5000}", "not YAML: it cannot be understood"),
     ],
 )
 def test_files_that_are_wrong_are_told_so(load, text: str | bytes, said: str) -> None:
@@ -71,9 +74,17 @@ def test_files_that_are_wrong_are_told_so(load, text: str | bytes, said: str) ->
         load(text)
 
 
-def test_json_that_is_wrong(load) -> None:
-    with pytest.raises(errors.InvalidInput, match=r"is not JSON: .*line 1 column"):
-        load('{"command": }', "run.json")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"command": }', r"run.json: .* is not JSON: line 1, column 13"),
+        ('{"command": "a", "command": "b"}', "names 'command' twice"),
+        ('{"command": "a", "params": {"lr": NaN}}', "NaN is not a JSON number"),
+    ],
+)
+def test_json_that_is_wrong(load, text: str, said: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=said):
+        load(text, "run.json")
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:

@@ -28,16 +28,6 @@ def test_how_long_it_ran() -> None:
     assert words.elapsed({"started_at": at(70), "ended_at": at(10), "wall_time": 58.2}) == "58s"
 
 
-@pytest.mark.parametrize(
-    ("ids", "said"), [([], ""), ([4], "4"), ([1, 2, 3], "1-3"), ([9, 1, 2, 4], "1-2,4,9"), (range(5, 100), "5-99")]
-)
-def test_numbers_are_written_as_selectors_read_them(ids, said: str) -> None:
-    from runyard.model.selectors import parse_selectors
-
-    assert words.numbers(ids) == said
-    assert list(parse_selectors([said]).ids) == sorted(ids)
-
-
 def test_a_command_can_be_typed_again() -> None:
     assert words.command_line(["python", "a b.py", "$X"]) == "python 'a b.py' '$X'"
     assert words.command_line("make && ./a") == "make && ./a"

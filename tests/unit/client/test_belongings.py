@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runyard import errors
+from runyard.client import origin
 from runyard.client.belongings import CodeHere, DataHere, resolve
 
 
@@ -19,6 +20,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "beside").mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.mark.parametrize("spec", ["command", ["true"], None])
+def test_what_is_no_run(spec: Any) -> None:
+    with pytest.raises(errors.InvalidInput, match="a run is a mapping"):
+        resolve(spec)
+
+
+def test_who_says_where_a_run_works_need_not_be_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert [spec["cwd"] for spec in origin.complete([resolve({"cwd": "/x"}), {"cwd": None}])] == ["/x", None]
+    with pytest.raises(errors.InvalidInput, match="current directory does not exist"):
+        origin.complete([{}])
 
 
 def test_code_by_default_only_in_a_checkout(here: Path) -> None:
@@ -47,7 +64,7 @@ def test_code_as_people_write_it(here: Path, given: object, paths: tuple[str, ..
     assert resolve({"code": given})["code"] == CodeHere(root=here, paths=paths)
 
 
-@pytest.mark.parametrize("given", [3, [], [None], [["a"]]])
+@pytest.mark.parametrize("given", [3, "", [], ["src", ""], [None], [["a"]]])
 def test_code_that_is_no_path(here: Path, given: object) -> None:
     with pytest.raises(errors.InvalidInput, match=r"^code"):
         resolve({"code": given})
@@ -80,7 +97,7 @@ def test_data_as_people_write_it(here: Path) -> None:
     assert resolve({"data": "corpora"})["data"] == [DataHere(folder=here / "corpora", to="corpora")]
 
 
-@pytest.mark.parametrize("given", ["nowhere", "", 3, ["corpora", None], "x=nowhere", "/", "../x=/y", "a\nb=/y"])
+@pytest.mark.parametrize("given", ["nowhere", "", 3, ["corpora", None], "x=nowhere", "/", "x=", "../x=/y", "a\nb=/y"])
 def test_bad_data(here: Path, given: object) -> None:
     with pytest.raises(errors.InvalidInput, match=r"^data"):
         resolve({"data": [given] if isinstance(given, str) else given})

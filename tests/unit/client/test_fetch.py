@@ -119,6 +119,12 @@ def test_a_directory_in_the_way(bring, tmp_path: Path) -> None:
         bring(tmp_path, output("a", "small"))
 
 
+def test_a_file_in_the_way_of_all(bring, tmp_path: Path) -> None:
+    (tmp_path / "target").touch()
+    with pytest.raises(errors.Conflict, match="in the way"):
+        bring(tmp_path / "target", output("a", "small"))
+
+
 def test_damaged_bytes_are_not_kept(serve, tmp_path: Path) -> None:
     client = Client(serve(lambda request: request.reply(200, raw=b"other bytes")).url, "token")
     with pytest.raises(errors.RunyardError, match="arrived damaged"):

@@ -8,9 +8,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from runyard import errors
+from runyard.client.sweep import check_space
 from runyard.client.transport import NotConnected, Transport, check_url
 
 
@@ -240,12 +242,15 @@ def test_a_child_process_does_not_speak_on_its_parents_line(serve) -> None:
 
 
 def test_values_of_numpy_and_paths_are_written(serve) -> None:
-    class Scalar:
-        def item(self) -> float:
-            return 0.5
-
     server = serve(echo)
-    assert Transport(server.url).json("POST", "/x", [Scalar(), Path("/data")])["body"] == '[0.5, "/data"]'
+    values = [np.int64(3), np.float32(0.5), np.arange(2), range(2), Path("/data")]
+    assert Transport(server.url).json("POST", "/x", values)["body"] == '[3, 0.5, [0, 1], [0, 1], "/data"]'
+
+
+def test_a_space_may_have_them_as_well() -> None:
+    check_space({"space": {"width": [np.int64(3)], "lr": np.logspace(-3, -1, 3), "id": range(8)}})
+    with pytest.raises(errors.InvalidInput, match=r"space.lr\[0\]"):
+        check_space({"space": {"lr": [np.nan]}})
 
 
 def test_what_is_not_json_is_refused_before_it_is_sent() -> None:
@@ -253,8 +258,22 @@ def test_what_is_not_json_is_refused_before_it_is_sent() -> None:
         Transport("http://127.0.0.1:1").json("POST", "/x", {"a": {1, 2}})
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:9090", "ftp://x", "http://", "http://x:notaport", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:9090", "ftp://x", "http://", "http://x:notaport", "http://[::1", "http://x/ü"]
+)
 def test_addresses_that_are_none(url: str) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         check_url(url)
     assert "http://127.0.0.1:9090" in caught.value.fix
+
+
+def test_a_line_break_is_no_part_of_a_token(serve) -> None:
+    server = serve(lambda request: request.reply(200, {"said": request.headers["Authorization"]}))
+    assert Transport(server.url, "ry_secret\r\n").json("GET", "/x") == {"said": "Bearer ry_secret"}
+
+
+@pytest.mark.parametrize("token", ["ry_one\nry_two", "ry_sécret", "ry_€"])
+def test_what_cannot_be_a_token_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(errors.Unauthorized) as caught:
+        Transport("http://127.0.0.1:1", token)
+    assert "ry_" not in str(caught.value)

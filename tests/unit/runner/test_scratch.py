@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ import pytest
 
 from runyard.runner import scratch, tree
 from runyard.runner.spec import BadSpec, Spec
-
-Prepare = Callable[..., Path]
 
 
 def spec(**more: Any) -> Spec:

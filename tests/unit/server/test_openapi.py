@@ -59,6 +59,7 @@ def test_every_route_tells_its_errors(row: Route) -> None:
     operation = DOCUMENT["paths"][plain(row)][row.method.lower()]
     assert {"400", "403", "500"} <= operation["responses"].keys()
     assert ("401" in operation["responses"]) == (row.access is not Access.PUBLIC or 401 in row.errors)
+    assert ("503" in operation["responses"]) == ("401" in operation["responses"])
     assert row.summary and not row.summary.endswith(".")
 
 

@@ -43,14 +43,14 @@ def _grid(canvas: Canvas, chart: Chart, place: Frame) -> None:
     canvas.fill(place.left, place.top, place.left + 1, place.bottom + 1, EDGE)
     canvas.fill(place.left, place.bottom, place.right, place.bottom + 1, EDGE)
     canvas.text((place.left + place.right - _width(chart.x_title)) // 2, place.bottom + 12 + high, chart.x_title)
-    canvas.text(place.left, place.top - 12 - high, chart.title)
+    canvas.text(place.left, place.top - 12 - high, place.cut(chart.title))
 
 
 def _legend(canvas: Canvas, chart: Chart, place: Frame) -> None:
     for (owner, title), down in zip(chart.legend(), place.legend, strict=True):
         if owner is not None:
             canvas.fill(place.left, down - 1, place.left + 24, down + 2, _rgb(frame.colour(owner)))
-        canvas.text(place.left + 32, down - 7, title)
+        canvas.text(place.left + frame.NAMES, down - 7, place.cut(title, frame.NAMES))
 
 
 def _width(text: str) -> int:

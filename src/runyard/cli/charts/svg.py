@@ -31,7 +31,7 @@ def _grid(chart: Chart, place: Frame) -> Iterator[str]:
         yield _text(place.left - 8, down + 4, tick.label, "end")
     yield f"<path d='M{place.left} {place.top}V{place.bottom}H{place.right}' fill='none' stroke='#404040'/>"
     yield _text((place.left + place.right) / 2, place.bottom + 38, chart.x_title, "middle")
-    yield _text(place.left, place.top - 14, chart.title, "start", "font-weight='bold'")
+    yield _text(place.left, place.top - 14, place.cut(chart.title), "start", "font-weight='bold'")
 
 
 def _curves(chart: Chart, place: Frame) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _legend(chart: Chart, place: Frame) -> Iterator[str]:
     for (owner, title), down in zip(chart.legend(), place.legend, strict=True):
         if owner is not None:
             yield f"<path d='M{place.left} {down}h24' stroke='{frame.colour(owner)}' stroke-width='3'/>"
-        yield _text(place.left + 32, down + 4, title, "start")
+        yield _text(place.left + frame.NAMES, down + 4, place.cut(title, frame.NAMES), "start")
 
 
 def _text(across: float, down: float, text: str, anchor: str, more: str = "") -> str:

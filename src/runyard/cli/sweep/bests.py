@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from runyard import errors
-from runyard.cli import output, words
+from runyard.cli import options, output
 from runyard.cli.sweep import views
 from runyard.client import Run, Sweep, Trial
 from runyard.client.sweep import apart
-from runyard.model import metrics
+from runyard.model import metrics, ranges
 from runyard.model.sweep.objective import At, Goal, Objective
-from runyard.model.sweep.statistics import estimate
 from runyard.model.template import flat
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Row = dict[str, Any]
 
 OPTIONS = (
@@ -32,16 +29,8 @@ OPTIONS = (
 LIMIT = click.option(
     "-n", "--limit", type=click.IntRange(1), metavar="N", default=5, show_default=True, help="How many to show."
 )
-
-
-def judging_options(function: Function) -> Function:
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
-
-
-def metric_options(function: Function) -> Function:
-    return judging_options(LIMIT(function))
+judging_options = options.together(*OPTIONS)
+metric_options = options.together(*OPTIONS, LIMIT)
 
 
 def objective(given: Mapping[str, Any], own: Objective | None = None) -> Objective:
@@ -55,11 +44,7 @@ def objective(given: Mapping[str, Any], own: Objective | None = None) -> Objecti
 
 def measured(sweep: Sweep, wanted: Objective) -> list[Trial]:
     """Its trials with their values of that metric, the best first."""
-    trials = sweep.trials()
-    if wanted != views.objective(sweep.data):
-        runs = {run.id: run for run in sweep.runs()}
-        trials = [_measured(trial, runs, wanted) for trial in trials]
-    return views.ranked(trials, wanted)
+    return views.ranked(sweep.trials(**wanted.to_json()), wanted)
 
 
 def of_sweep(sweep: Sweep, given: Mapping[str, Any], writer: output.Writer) -> None:
@@ -76,7 +61,7 @@ def of_sweep(sweep: Sweep, given: Mapping[str, Any], writer: output.Writer) -> N
         from runyard.cli.sweep import grids
 
         console.print(grids.of_trials(shown, wanted.metric))
-        _tell_next(words.numbers(ids))
+        _tell_next(ranges.show(ids))
 
     writer.write([plain(trial.row()) for trial in shown], draw, ids)
 
@@ -110,14 +95,6 @@ def reported(run: Run, wanted: Objective) -> Row:
 def plain(row: Mapping[str, Any]) -> Row:
     """With NaN and infinities as JSON can say them."""
     return {name: metrics.to_json(item) if isinstance(item, float) else item for name, item in row.items()}
-
-
-def _measured(trial: Trial, runs: Mapping[int, Run], wanted: Objective) -> Trial:
-    measured = [{**run, **reported(runs[run["id"]], wanted)} for run in trial.runs if run["id"] in runs]
-    found = estimate([run["value"] for run in measured if run["value"] is not None and run["state"] == "succeeded"])
-    if found is None:
-        return dataclasses.replace(trial, value=None, low=None, high=None, n=0, runs=tuple(measured))
-    return dataclasses.replace(trial, value=found.mean, low=found.low, high=found.high, n=found.n, runs=tuple(measured))
 
 
 def _row(run: Run, wanted: Objective) -> Row | None:

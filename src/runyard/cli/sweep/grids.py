@@ -10,7 +10,7 @@ from runyard.cli import plans, tables, words
 from runyard.cli.sweep import views
 from runyard.cli.tables import Column
 from runyard.client import Trial
-from runyard.model import template
+from runyard.model import ranges, template
 
 Rows = Sequence[Mapping[str, Any]]
 ENDS = ("value", "step", "state", "reason")
@@ -113,5 +113,5 @@ def _shown(trial: Trial) -> Mapping[str, Any]:
     return {
         "shown": views.value(trial),
         "means": trial.n or None,
-        "ids": words.numbers(run["id"] for run in trial.runs),
+        "ids": ranges.show(run["id"] for run in trial.runs),
     }

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import failures, output, pairs, selection, spec_file
+from runyard.cli import failures, options, output, pairs, selection, spec_file
 from runyard.cli.spec_options import override, shared_options
 from runyard.cli.sweep import show, views
 from runyard.client import Client, Sweep, belongings
@@ -45,12 +45,7 @@ OPTIONS = (
     click.option("--name", metavar="TEXT", help="What to call the sweep; it is known again by it."),
     click.option("--fresh", is_flag=True, help="Begin a new sweep, though this one is known."),
 )  # fmt: skip
-
-
-def sweep_options(function: Any) -> Any:
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+sweep_options = options.together(*OPTIONS)
 
 
 @click.command("submit", context_settings={"allow_interspersed_args": False}, short_help="Run a sweep.")

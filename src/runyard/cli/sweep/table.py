@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runyard import errors
-from runyard.cli import output
+from runyard.cli import output, words
 from runyard.cli.sweep import bests, views
 from runyard.client import Client
 from runyard.model import template
@@ -42,6 +42,8 @@ def command(sweep: str, each: bool, as_csv: bool, as_json: bool, **given: Any) -
         write_csv(rows)
     else:
         output.writer(as_json).write(rows, draw)
+    if wanted and given["metric"] and all(trial.value is None and trial.reached is None for trial in trials):
+        output.remark(f"no run of sweep {found.label} has reported {words.one_line(wanted.metric)}")
 
 
 def write_csv(rows: Sequence[dict[str, Any]]) -> None:

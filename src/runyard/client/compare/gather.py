@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def compare_runs(client: Client, first: Run, second: Run) -> Comparison:
     """As they are now. Files that the yard does not have any more are named in its notes."""
     blobs = _Blobs(client)
-    return compare(_side(client, first, blobs), _side(client, second, blobs), blobs.read)
+    return compare(_side(first, blobs), _side(second, blobs), blobs.read)
 
 
 class _Blobs:
@@ -42,7 +42,7 @@ class _Blobs:
             return None
 
 
-def _side(client: Client, run: Run, blobs: _Blobs) -> Side:
+def _side(run: Run, blobs: _Blobs) -> Side:
     data = run.refresh().data
     notes: list[str] = []
     return Side(

@@ -20,6 +20,7 @@ _HEADER = re.compile(
 )
 _CODES = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H",
           "u4": "I", "u8": "Q", "b1": "?"}  # fmt: skip
+# What zipfile, zlib and struct raise of a file that is damaged, encrypted or packed in a way that they do not know.
 _TROUBLE = (OSError, ValueError, RuntimeError, EOFError, NotImplementedError, struct.error, zlib.error,
             zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError)  # fmt: skip
 

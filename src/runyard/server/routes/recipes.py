@@ -41,7 +41,7 @@ async def put_recipe(call: Call) -> Response:
 
 
 async def remove_recipe(call: Call) -> Response:
-    await asyncio.wrap_future(call.service.yard.recipes.remove(call.caller, call["name"]))
+    await asyncio.wrap_future(call.service.yard.recipes.remove(call["name"]))
     return Response(status_code=204)
 
 
@@ -75,9 +75,9 @@ async def request(call: Call, name: str | None, body: dict[str, Any]) -> Request
     key = call.headers.get("idempotency-key") or None
     yard = call.service.yard
     if call.is_small and yard.recipes.is_quick(name, bodies, key):
-        return await asyncio.wrap_future(yard.request(call.caller, name, bodies))
+        return await asyncio.wrap_future(yard.recipes.request(call.caller, name, bodies))
     # The recipe is read and many parameters are checked before the commit: not on the event loop.
-    future = await call.service.read(yard.request, call.caller, name, bodies, idempotency_key=key)
+    future = await call.service.read(yard.recipes.request, call.caller, name, bodies, idempotency_key=key)
     return await asyncio.wrap_future(future)
 
 

@@ -29,26 +29,26 @@ async def get_site(call: Call) -> Response:
 async def add_site(call: Call) -> Response:
     given = fields.mapping(await call.json(), "site", ("name", *COMPONENTS["SiteSpec"]["properties"]))
     name = given.pop("name", None)
-    future = call.service.yard.places.add(call.caller, spec.name_text(name, "name"), SiteSpec.parse(given))
+    future = call.service.yard.places.add(spec.name_text(name, "name"), SiteSpec.parse(given))
     return answer(await asyncio.wrap_future(future), 201)
 
 
 async def edit_site(call: Call) -> Response:
     changes = fields.mapping(await call.json(), "site", COMPONENTS["SiteSpec"]["properties"])
-    return answer(await asyncio.wrap_future(call.service.yard.places.edit(call.caller, call["name"], changes)))
+    return answer(await asyncio.wrap_future(call.service.yard.places.edit(call["name"], changes)))
 
 
 async def remove_site(call: Call) -> Response:
-    await asyncio.wrap_future(call.service.yard.places.remove(call.caller, call["name"]))
+    await asyncio.wrap_future(call.service.yard.places.remove(call["name"]))
     return Response(status_code=204)
 
 
 async def drain(call: Call) -> Response:
-    return answer(await asyncio.wrap_future(call.service.yard.places.drain(call.caller, call["name"], True)))
+    return answer(await asyncio.wrap_future(call.service.yard.places.drain(call["name"], True)))
 
 
 async def resume(call: Call) -> Response:
-    return answer(await asyncio.wrap_future(call.service.yard.places.drain(call.caller, call["name"], False)))
+    return answer(await asyncio.wrap_future(call.service.yard.places.drain(call["name"], False)))
 
 
 NAME = path("name", NAME_SHAPE, "The site")

@@ -8,8 +8,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from runyard.model.metrics import LONGEST_NAME as LONGEST_METRIC
 from runyard.model.sweep import SweepSpec
 from runyard.model.sweep.document import LONGEST_NAME
+from runyard.model.sweep.objective import At, Goal, Objective
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -59,7 +61,11 @@ async def named_sweep(call: Call) -> Response:
 
 
 async def list_trials(call: Call) -> Response:
-    found = await call.service.read(call.service.yard.sweeps.trials, call["id"], call["after"], call["limit"])
+    judged = {name: call[name] for name in ("metric", "goal", "at")}
+    objective = Objective.parse({"objective": judged}) if call["metric"] else None
+    found = await call.service.read(
+        call.service.yard.sweeps.trials, call["id"], call["after"], call["limit"], objective
+    )
     return answer({"trials": found, "next": found[-1]["number"] if len(found) == call["limit"] else None})
 
 
@@ -141,7 +147,13 @@ ROUTES = (
     Route(
         method="GET", path="/sweeps/{id}/trials", handler=list_trials, access=Access.VIEWER,
         summary="The configurations of a sweep, in the order in which they were made",
-        parameters=(ID, AFTER, LIMIT), errors=(404,),
+        parameters=(
+            ID, AFTER, LIMIT,
+            query("metric", text(maxLength=LONGEST_METRIC), "By this one; without it, by the sweep's own"),
+            query("goal", {**one_of(list(Goal)), "default": Goal.MINIMIZE}, "Whether it is to become small or large"),
+            query("at", {**one_of(list(At)), "default": At.LAST}, "Which of a run's values counts"),
+        ),
+        errors=(404,),
         answers=(Answer(description="A page", schema=record({"trials": listed(ref("Trial")), "next": NEXT})),),
     ),
     Route(

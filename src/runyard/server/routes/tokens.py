@@ -20,7 +20,7 @@ from runyard.server.schemas.places import RECIPES, ROLE
 
 
 async def list_tokens(call: Call) -> Response:
-    return answer({"tokens": await call.service.read(call.service.yard.tokens)})
+    return answer({"tokens": await call.service.read(call.service.yard.access.tokens)})
 
 
 async def create_token(call: Call) -> Response:
@@ -28,15 +28,15 @@ async def create_token(call: Call) -> Response:
     if isinstance(given, dict) and "name" in given:
         spec.name_text(given["name"], "name")  # says in words what the schema says in a pattern
     check(given, ref("NewToken"), "token")
-    future = call.service.yard.create_token(
-        call.caller, given["name"], given["role"], given.get("site"), given.get("recipes", []),
+    future = call.service.yard.access.create(
+        given["name"], given["role"], given.get("site"), given.get("recipes", []),
         Limits.from_json(given.get("limits", {})),
     )  # fmt: skip
     return answer(await asyncio.wrap_future(future), 201, {"Cache-Control": "no-store"})
 
 
 async def revoke_token(call: Call) -> Response:
-    await asyncio.wrap_future(call.service.yard.revoke_token(call.caller, call["id"]))
+    await asyncio.wrap_future(call.service.yard.access.revoke(call["id"]))
     return Response(status_code=204)
 
 

@@ -48,7 +48,7 @@ async def show_status(call: Call) -> Response:
 async def show_front(call: Call) -> Response:
     """Browsers are led to the documentation; programs that ask for JSON get the status, as they always did."""
     if "application/json" in call.headers.get("accept", "").lower():
-        caller = call.service.gate.admit(call.scope, Access.CALLER)
+        caller = await call.service.gate.admit(call.scope, Access.CALLER)
         return answer(await call.service.read(_status, call.service.yard, caller))
     return RedirectResponse(f"{PREFIX}/docs")
 

@@ -94,29 +94,17 @@ FULL_SITE = record(
 
 ROLE = one_of(roles.Role, "What its holder may do")
 RECIPES = described(TEXTS, "Of a caller: those it may start")
-TOKEN = record(
-    {
-        "id": integer("To revoke it by", 1),
-        "name": text(),
-        "role": ROLE,
-        "site": or_null(text("Of an agent")),
-        "recipes": RECIPES,
-        "limits": ref("Limits"),
-        "created_at": TIME,
-    }
-)
+_OF_TOKEN = {
+    "id": integer("To revoke it by", 1),
+    "name": text(),
+    "role": ROLE,
+    "site": or_null(text("Of an agent")),
+    "recipes": RECIPES,
+    "limits": ref("Limits"),
+}
+TOKEN = record({**_OF_TOKEN, "created_at": TIME})
 NEW_TOKEN = record(
     {"name": NAME, "role": ROLE, "site": or_null(NAME), "recipes": listed(NAME), "limits": ref("Limits")},
     required=["name", "role"],
 )
-SECRET = record(
-    {
-        "id": integer("To revoke it by", 1),
-        "name": text(),
-        "role": ROLE,
-        "site": or_null(text("Of an agent")),
-        "recipes": RECIPES,
-        "limits": ref("Limits"),
-        "secret": text("The token itself; it is shown this once"),
-    }
-)
+SECRET = record({**_OF_TOKEN, "secret": text("The token itself; it is shown this once")})

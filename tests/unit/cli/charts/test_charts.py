@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from runyard.cli.charts import font, png, svg, terminal
 from runyard.cli.charts.axes import FARTHEST, Axis
 from runyard.cli.charts.chart import Chart, Curve, smooth
+from runyard.cli.charts.frame import NAMES, Frame
 from runyard.cli.charts.terminal import Look
 
 ODD = [
@@ -170,6 +171,18 @@ def test_a_svg_shows_names_as_they_are() -> None:
     assert "a<b>&'c'" in texts
     assert "curve <0> & käse" in texts
     assert len(document.getElementsByTagName("polyline")) == 1
+
+
+def test_names_that_are_too_long_end_at_the_edge() -> None:
+    """Where they would only be cut in the middle of a letter, nobody knows that there is more."""
+    long = Chart(curves=[Curve(title="1" * 200, xs=[1, 2], ys=[1, 2])], title="m" * 250)
+    place = Frame.around(long, character=7, line=18)
+    for text, indent in (("m" * 250, 0), ("1" * 200, NAMES)):
+        shown = place.cut(text, indent)
+        assert shown.endswith(f"{text[0]}...")
+        assert shown in svg.draw(long).decode()
+        assert place.left + indent + 7 * len(shown) <= place.right
+    assert place.cut("short") == "short"
 
 
 def test_every_printable_letter_has_dots() -> None:

@@ -53,6 +53,12 @@ def test_a_name_with_a_control_character(checkout: Path, camera: Camera, name: s
     assert repr(name) in refused(code, checkout, camera)
 
 
+def test_a_path_that_is_too_long(project: Path, camera: Camera) -> None:
+    deep = "/".join(["folder" * 20] * 10)
+    write(project, {f"{deep}/a.txt": "x"})
+    assert f"'{deep[:80]}'… is longer than 1024 bytes" in refused(code, project, camera)
+
+
 def test_a_name_that_is_no_unicode(project: Path, camera: Camera) -> None:
     with open(os.fsencode(project) + b"/\xff\xfe", "wb"):
         pass
