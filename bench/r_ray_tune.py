@@ -45,7 +45,7 @@ def measure(place: Path) -> Iterator[Result]:
     if harness.lacks("r", "ray"):
         return
     with harness.yard(place, cpus=SLOTS) as yard:
-        pairs = [(by_runyard(yard), by_ray(place)) for _ in range(REPETITIONS)]
+        pairs = [(by_runyard(yard), by_ray()) for _ in range(REPETITIONS)]
     for name, what, unit in (("seconds", "time", "s"), ("megabytes", "most memory of all processes", "MB")):
         ours, theirs = (statistics.median(getattr(pair[side], name) for pair in pairs) for side in (0, 1))
         yield Result(
@@ -74,7 +74,7 @@ def by_runyard(yard: Yard) -> Taken:
     return Taken(seconds=_checked(took, done), megabytes=max(most))
 
 
-def by_ray(place: Path) -> Taken:
+def by_ray() -> Taken:
     directory = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # its sockets' paths must be short
     words = [str(components.RAY_PYTHON), "-m", "bench.ray_tune_side", str(TRIALS), str(SLOTS), str(SECONDS), directory]
     root = Path(__file__).parents[1]

@@ -231,6 +231,15 @@ def test_its_walk_through_with_qsub(yard: Yard, tmp_path: Path) -> None:
     assert yard.cli("fetch", "1", "-o", str(tmp_path / "fetched")).returncode == 0
     assert layout(tmp_path / "fetched") == LEFT
 
+    wrapper = (
+        f"export MLP_DATA_DIR={data}\nexport OUTPUT_DIR=$HOME/experiments/two\n{sys.executable} {MLP}/train_mnist.py\n"
+    )
+    (home / "train.sh").write_text(wrapper)
+    assert yard.cli("qsub", "train.sh", cwd=home).returncode == 0
+    assert yard.cli("wait", "2").returncode == 0, yard.cli("logs", "2").stdout
+    assert "valid/accuracy" in yard.cli("metrics", "2").stdout, "what a wrapper sets is followed too"
+    assert {output.path.split("/", 1)[1] for output in yard.client().run(2).outputs()} >= {"run.npz"}
+
 
 def test_its_file(yard: Yard) -> None:
     yard.env["PATH"] = f"{Path(sys.executable).parent}:{yard.env['PATH']}"
