@@ -371,6 +371,9 @@ class Agent:
                 attempt.expect_something_held()
                 attempt.phase, attempt.submitted_at, attempt.look_at = Phase.STARTED, self._clock(), self._clock()
                 attempt.grant = self._slots.occupy(attempt.key, attempt.claim.resources, attempt.prefer_gpus)
+                if self._queue is not None and attempt.prevented:
+                    # Who did that may have been gone before the scheduler was told.
+                    self._stops.order(attempt.key, attempt.prevented)
             else:
                 attempt.expect_nothing_held()
 

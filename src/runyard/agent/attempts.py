@@ -122,6 +122,12 @@ class Attempt:
         return record is not None and (record.get("stop_reason") in FROM_OUTSIDE or _was_killed(record))
 
     @property
+    def prevented(self) -> str | None:
+        """Why it was kept from beginning, if it was. A runner's own record has the runner's number."""
+        record = self.record or {}
+        return record.get("stop_reason") if "pid" not in record else None
+
+    @property
     def succeeded(self) -> bool:
         record = self.record or {}
         return record.get("ending") == "exit" and record.get("exit_code") == 0

@@ -13,7 +13,7 @@ import pytest
 from runyard.agent import tidy
 from runyard.agent.agent import Agent
 from runyard.agent.errands import InlineErrands
-from runyard.backends.base import Batch, Job
+from runyard.backends.base import Batch, Job, Stop
 from runyard.model.resources import Capacity, Resources
 from runyard.model.site import SiteSpec
 from tests.integration.agent.fake_yard import FakeYard
@@ -100,6 +100,10 @@ class Crew:
             clock=lambda: time.monotonic() + self.passed,
         )  # fmt: skip
 
+    def has_queued(self, batch: str) -> bool:
+        command = ["squeue", "--format=%j"] if self.site.kind == "slurm" else ["qstat", "-r"]
+        return batch in self.site.lab.ask(*command)
+
     def drive(self, agent: Agent, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
@@ -120,5 +124,18 @@ def test_an_agent_clears_up_after_its_runs_and_after_one_that_died(site: Site, t
     crew.drive(second, lambda: late in crew.yard.ended)
     crew.passed += tidy.EVERY_S
     crew.drive(second, lambda: left(site) == set())
+    for agent in (first, second):
+        agent.close()
+
+
+def test_an_agent_that_died_between_the_wish_and_the_queue_leaves_nothing_waiting(site: Site, tmp_path: Path) -> None:
+    crew, batch = Crew(site, tmp_path), Names()(1)
+    held = crew.yard.submit(["true"], batch=batch, options={"hold": ""} if site.kind == "slurm" else {"h": ""})
+    first, second = crew.agent(), crew.agent()
+    crew.drive(first, lambda: crew.has_queued(batch))
+    job = Job(key=held, directory=f"{site.directory}/runs/{held.run}/a1", tag="", batch=batch, index=1)
+    site.backend().cancel([Stop(job=job, reason="user", grace=5)])
+    crew.drive(second, lambda: held in crew.yard.ended)
+    until(lambda: not crew.has_queued(batch), "out of the queue", 20)
     for agent in (first, second):
         agent.close()

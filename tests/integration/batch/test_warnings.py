@@ -67,7 +67,7 @@ def check(warned: Warned, ending: str) -> None:
 def test_slurm_warns_before_its_time_limit(slurm_lab: GetLab) -> None:
     site = Site(slurm_lab(), "slurm")
     warned, backend = Warned(site), site.backend(time_margin="0")
-    warned.submit(backend, time=300, warning=285)  # Slurm looks every half minute, or much later
+    warned.submit(backend, time=300, warning=200)  # Slurm warns up to a minute early, but not before it listens
     check(warned, "timeout")
     assert wait(backend, warned.job, Presence.GONE).ending is None, "Slurm saw it end by itself"
 
