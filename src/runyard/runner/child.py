@@ -1,37 +1,68 @@
-"""Fork and exec of the user's process, and a helpful sentence when that does not work."""
+"""The start of the user's process, and a helpful sentence when that does not work."""
 
 import errno
 import os
 import select
 import signal
-from typing import Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Optional
 
 from . import kernel, setup, spec
+
+if TYPE_CHECKING:
+    from . import spawn
 
 _NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"
 _DEFAULT_PATH = spec.DEFAULT_PATH
+
+spawner: "Optional[spawn.Spawner]" = None  # a zygote's runners have one; whoever starts one program gains nothing by it
 
 
 class Child:
     """The user's first process: leader of its own session and group."""
 
     def __init__(self, wanted: spec.Spec, stdout: int, stderr: int, cgroup: Optional[str]) -> None:
-        self._spec = wanted
+        self._spec, self._argv = wanted, setup.wrap(wanted.setup, wanted.argv, wanted.programs)
+        self._trouble: Optional[int] = None  # a pipe, where it was forked
+        self._error = 0  # of execve, where it was spawned
+        self.pid = 0
+        if cgroup is not None or not self._spawn(stdout, stderr):
+            self._fork(stdout, stderr, cgroup)
+
+    def _spawn(self, stdout: int, stderr: int) -> bool:
+        """False when it takes a fork to do it, or to tell why it cannot be done."""
+        wanted = self._spec
+        if spawner is None or wanted.ignored or wanted.permit is not None:
+            return False
+        here = os.open(".", os.O_PATH)
+        try:
+            os.chdir(wanted.cwd)
+            program = next(filter(_is_program, candidates(self._argv[0], wanted.env)))
+            self.pid, self._error = spawner.spawn(program, self._argv, wanted.env, stdout, stderr)
+            return True
+        except (OSError, ValueError, StopIteration):
+            return False
+        finally:
+            os.fchdir(here)
+            os.close(here)
+
+    def _fork(self, stdout: int, stderr: int, cgroup: Optional[str]) -> None:
         self._trouble, trouble = os.pipe()
         runner = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _become_program(wanted, stdout, stderr, cgroup, runner, trouble)
+            _become_program(self._spec, self._argv, stdout, stderr, cgroup, runner, trouble)
         os.close(trouble)
 
     @property
     def is_launched(self) -> bool:
         """Whether execve is over, one way or the other: the pipe's other end is closed then."""
-        return bool(select.select([self._trouble], [], [], 0)[0])
+        return self._trouble is None or bool(select.select([self._trouble], [], [], 0)[0])
 
     def failure(self) -> Optional[str]:
         """Why it could not be started, once it has ended. None when the program itself ran."""
+        if self._trouble is None:
+            return explain("exec", self._error, self._spec) if self._error else None
         told = os.read(self._trouble, 64)
         os.close(self._trouble)
         if not told:
@@ -41,11 +72,10 @@ class Child:
 
 
 def _become_program(
-    wanted: spec.Spec, stdout: int, stderr: int, cgroup: Optional[str], runner: int, trouble: int
+    wanted: spec.Spec, argv: List[bytes], stdout: int, stderr: int, cgroup: Optional[str], runner: int, trouble: int
 ) -> None:
     """Never returns. The pipe `trouble` is closed by a good execve; otherwise it tells what failed."""
     stage = "start"
-    argv = setup.wrap(wanted.setup, wanted.argv, wanted.programs)
     try:
         os.setsid()
         kernel.die_with_parent()
@@ -98,6 +128,10 @@ def candidates(program: bytes, env: Dict[bytes, bytes]) -> List[bytes]:
     if b"/" in program:
         return [program]
     return [os.path.join(place, program) for place in env.get(_PATH, _DEFAULT_PATH).split(b":")]
+
+
+def _is_program(path: bytes) -> bool:
+    return os.access(path, os.X_OK) and not os.path.isdir(path)
 
 
 def explain(stage: str, number: int, wanted: spec.Spec) -> str:

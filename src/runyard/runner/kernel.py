@@ -15,15 +15,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 _CLOCK_BOOTTIME = 7  # Python 3.6 has no name for it
-_PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
 
 
 def die_with_parent() -> None:
     """SIGKILL for this process when the one that forked it is gone. An exec keeps it, a fork does not."""
-    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def adopt_orphans() -> None:
@@ -32,7 +32,7 @@ def adopt_orphans() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, value, 0, 0, 0):
+    if libc.prctl(option, value, 0, 0, 0):
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
 

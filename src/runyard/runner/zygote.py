@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from . import cgroup, clients, digest, kernel, link, nursery, process
+from . import cgroup, child, clients, digest, kernel, link, nursery, process, spawn
 
 LOCK = "zygote.lock"
 LOG = "zygote.log"
@@ -124,6 +124,7 @@ class Zygote:
 
     def _prepare(self) -> None:
         """Everything a runner will look up, and nothing that the collector would touch and so copy in each fork."""
+        child.spawner = spawn.make()
         for descriptor in (self._woken, self._wake):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self._wake)

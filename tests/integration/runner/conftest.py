@@ -138,3 +138,18 @@ def new_zygote(site: Path, runner_directory: str) -> Iterator[NewZygote]:
     yield make
     for zygote in made:
         zygote.kill()
+
+
+@pytest.fixture(params=["by itself", "by a zygote"])
+def run(request: pytest.FixtureRequest, new_zygote: NewZygote) -> Callable[[attempts.Attempt], dict[str, Any]]:
+    """Each way in which a runner comes into being; they start programs differently. Returns the exit record."""
+    if request.param == "by itself":
+        return lambda attempt: attempt.run()
+    zygotes: list[Zygote] = []
+
+    def by_zygote(attempt: attempts.Attempt) -> dict[str, Any]:
+        zygotes.extend([] if zygotes else [new_zygote(attempt.command[0])])
+        zygotes[0].start(attempt)
+        return attempt.record()
+
+    return by_zygote

@@ -6,11 +6,15 @@ import ast
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.integration.runner.attempts import NewAttempt, python_job, shell_job, signals
+from tests.integration.runner.attempts import Attempt, NewAttempt, python_job, shell_job, signals
+
+Run = Callable[[Attempt], dict[str, Any]]
 
 NASTY = "a b\t'c' \"d\" $HOME `e` \\ {x} \n last ünïcödé 日本 \udcff\udc80"
 
@@ -27,13 +31,15 @@ def raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def test_words_environment_and_directory_arrive_unchanged(new_attempt: NewAttempt, python: str, tmp_path: Path) -> None:
+def test_words_environment_and_directory_arrive_unchanged(
+    new_attempt: NewAttempt, python: str, run: Run, tmp_path: Path
+) -> None:
     odd_directory = tmp_path / NASTY.replace("/", "")
     odd_directory.mkdir()
     env = {"TO": str(tmp_path / "told"), "NASTY": NASTY, "EMPTY": "", "LINES": "1\n2\n"}
     attempt = new_attempt([*python_job(TELL), NASTY, "", "-x", "--"], python=python, env=env, cwd=str(odd_directory))
 
-    assert attempt.run()["ending"] == "exit"
+    assert run(attempt)["ending"] == "exit"
     arguments, directory, environment = map(ast.literal_eval, (tmp_path / "told").read_text().splitlines())
     assert arguments == [raw(NASTY), b"", b"-x", b"--"]
     assert directory == os.fsencode(odd_directory)
@@ -45,14 +51,14 @@ def test_words_environment_and_directory_arrive_unchanged(new_attempt: NewAttemp
     assert environment == {**expected, b"RUNYARD_TAG": raw(attempt.spec["tag"])}
 
 
-def test_exit_codes_and_signals_are_recorded(new_attempt: NewAttempt, python: str) -> None:
+def test_exit_codes_and_signals_are_recorded(new_attempt: NewAttempt, python: str, run: Run) -> None:
     left = new_attempt(shell_job("echo out; echo err >&2; exit 7"), python=python)
-    record = left.run()
+    record = run(left)
     assert (record["ending"], record["exit_code"], record["signal"]) == ("exit", 7, None)
     assert left.text() == "out\nerr\n"
     assert record["sizes"] == {"log": 8}
 
-    killed = new_attempt(shell_job("kill -SEGV $$"), python=python).run()
+    killed = run(new_attempt(shell_job("kill -SEGV $$"), python=python))
     assert (killed["ending"], killed["exit_code"], killed["signal"]) == ("exit", None, signal.SIGSEGV)
 
 
@@ -85,10 +91,16 @@ def test_the_process_starts_with_a_clean_slate(new_attempt: NewAttempt) -> None:
     assert null == "/dev/null"
 
 
-def test_the_process_leads_a_session_of_its_own(new_attempt: NewAttempt) -> None:
-    attempt = new_attempt(python_job("import os; print(os.getsid(0) == os.getpid() == os.getpgid(0))"))
-    attempt.run()
-    assert attempt.text() == "True\n"
+def test_the_process_leads_a_session_of_its_own_and_dies_with_its_runner(new_attempt: NewAttempt, run: Run) -> None:
+    tell = """
+import ctypes, os
+number = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(number))  # PR_GET_PDEATHSIG
+print(os.getsid(0) == os.getpid() == os.getpgid(0), number.value)
+"""
+    attempt = new_attempt(python_job(tell))
+    run(attempt)
+    assert attempt.text() == f"True {int(signal.SIGKILL)}\n"
 
 
 def write(path: Path, text: str, mode: int = 0o755) -> None:
@@ -108,7 +120,9 @@ def write(path: Path, text: str, mode: int = 0o755) -> None:
         ("./folder", ["directory: ./folder"]),
     ],
 )
-def test_a_program_that_cannot_start_is_explained(new_attempt: NewAttempt, program: str, words: list[str]) -> None:
+def test_a_program_that_cannot_start_is_explained(
+    new_attempt: NewAttempt, run: Run, program: str, words: list[str]
+) -> None:
     attempt = new_attempt([program, "argument"], env={"PATH": "/usr/bin:/bin"})
     write(attempt.work / "plain.sh", "#!/bin/sh\n")
     write(attempt.work / "locked.sh", "#!/bin/sh\n", 0o644)
@@ -116,7 +130,7 @@ def test_a_program_that_cannot_start_is_explained(new_attempt: NewAttempt, progr
     write(attempt.work / "noise", "\0\1\2")
     (attempt.work / "folder").mkdir()
 
-    record = attempt.run()
+    record = run(attempt)
     assert record["ending"] == "launch"
     assert record["exit_code"] is record["signal"] is None
     assert all(word in record["message"] for word in words), record["message"]
@@ -127,9 +141,9 @@ def test_a_program_that_cannot_start_is_explained(new_attempt: NewAttempt, progr
     [("/no/such/place", "no such working directory: /no/such/place"), ("/etc/passwd", "is no directory: /etc/passwd")],
 )
 def test_a_wrong_working_directory_is_explained(
-    new_attempt: NewAttempt, python: str, directory: str, words: str
+    new_attempt: NewAttempt, python: str, run: Run, directory: str, words: str
 ) -> None:
-    record = new_attempt(["true"], python=python, cwd=directory).run()
+    record = run(new_attempt(["true"], python=python, cwd=directory))
     assert record["ending"] == "launch"
     assert words in record["message"]
 
@@ -139,8 +153,10 @@ def test_a_wrong_working_directory_is_explained(
     [(["echo", "a\0b"], "a zero byte"), (["echo", *["x" * 100_000] * 100], "too long"), ([], "names no command")],
     ids=["zero byte", "too long", "empty"],
 )
-def test_words_that_no_program_can_get_are_explained(new_attempt: NewAttempt, argv: list[str], words: str) -> None:
-    record = new_attempt(argv).run()
+def test_words_that_no_program_can_get_are_explained(
+    new_attempt: NewAttempt, run: Run, argv: list[str], words: str
+) -> None:
+    record = run(new_attempt(argv))
     assert record["ending"] == "launch"
     assert words in record["message"]
 
@@ -153,13 +169,14 @@ def test_a_damaged_spec_is_an_ending_too(new_attempt: NewAttempt) -> None:
     assert "spec.json" in record["message"]
 
 
-def test_a_program_in_the_path_of_the_run_is_found(new_attempt: NewAttempt, tmp_path: Path) -> None:
+def test_a_program_in_the_path_of_the_run_is_found(new_attempt: NewAttempt, run: Run, tmp_path: Path) -> None:
     """Not in the path of the runner; and a file that may not be executed does not hide a later one that may."""
     for name, mode in (("first", 0o644), ("second", 0o755)):
         (tmp_path / name).mkdir()
         write(tmp_path / name / "mine", "#!/bin/sh\necho found", mode)
-    attempt = new_attempt(["mine"], env={"PATH": f"{tmp_path}/first:{tmp_path}/second:/bin"})
-    assert attempt.run()["exit_code"] == 0
+    (tmp_path / "mine").mkdir()  # nor does a folder
+    attempt = new_attempt(["mine"], env={"PATH": f"{tmp_path}:{tmp_path}/first:{tmp_path}/second:/bin"})
+    assert run(attempt)["exit_code"] == 0
     assert attempt.text() == "found\n"
 
 
