@@ -88,7 +88,7 @@ def told(yard: ClusterYard, ending: Ending) -> dict[str, Any]:
     """The run, as it is shown within a minute of the scheduler knowing its end."""
     run = _hand_over(yard, ending)
     if ending.begins is None:
-        return yard.ended(run, 90)
+        return yard.ended(run)
     native = yard.started(run) if ending.begins else yard.queued(run)
     ending.cause(run, native)
     if ending.outlives is None:

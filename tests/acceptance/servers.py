@@ -8,13 +8,14 @@ import itertools
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import create_engine, text
 
 from runyard.store.engine import parse_url
 from runyard.store.session import DUTIES, key_of
+from tests.acceptance.witness import until
 from tests.labs.yard import Yard
 
 HOLDER = text(
@@ -36,6 +37,13 @@ def holder_of(store: str, duty: str) -> int | None:
     finally:
         engine.dispose()
     return int(label.rpartition(":")[2]) if label else None
+
+
+def by_duty(servers: Iterable[Yard], store: str, duty: str) -> list[Yard]:
+    """Who has the duty comes first, as soon as somebody has it: on a busy machine that may be any of them."""
+    until(lambda: holder_of(store, duty), what=f"somebody who does {duty}")
+    holder = holder_of(store, duty)
+    return sorted(servers, key=lambda server: server.pid != holder)
 
 
 class Door:

@@ -83,7 +83,7 @@ class Company:
 
     def await_record(self, name: str) -> None:
         status = self._handed[name].directory / "status.json"
-        until(lambda: '"ended"' in status.read_text(), timeout=60, what="its exit record")
+        until(lambda: '"ended"' in status.read_text(), what="its exit record")
 
     def complaints(self, *but: str) -> dict[str, object]:
         """Of all that were handed in, but these."""

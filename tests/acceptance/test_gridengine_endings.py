@@ -62,4 +62,4 @@ def test_a_job_that_vanished(yard: ClusterYard) -> None:
 def test_a_job_in_error_is_told_with_the_reason_and_leaves_the_queue(yard: ClusterYard) -> None:
     shown = endings.check(yard, endings_on_gridengine.in_error(yard))
     native = shown["attempts"][0]["native_id"]
-    until(lambda: not lab_of(yard).state(native), timeout=60, what="an empty queue")
+    until(lambda: not lab_of(yard).state(native), what="an empty queue")

@@ -407,7 +407,7 @@ def test_lists_and_patterns_of_grid_engine(desk: Desk) -> None:
     desk.wait(array + 1)
     assert desk.state(array) != "cancelled"
     desk.say("qdel", "a*,b1,tasks")
-    desk.wait(*ids[:3])
+    desk.wait(*ids[:3], array)
     for nothing in (["qdel", ""], ["qdel", "-u", ""], ["scancel", ""], ["scancel", "--me", ""]):
         assert desk.run(*nothing).returncode != 0, "a variable that a script did not set"
     assert {line.split()[2] for line in desk.say("qstat", "-u", "*").splitlines()[2:]} == {"b2", "c", "later"}

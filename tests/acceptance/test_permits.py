@@ -76,7 +76,7 @@ def boxes(node_lab: Callable[..., NodeLab]) -> Iterator[NodeYard]:
 def test_a_run_on_a_node_that_is_cut_off_runs_elsewhere_once_it_must_have_ended(boxes: NodeYard, diary: Diary) -> None:
     run = boxes.submit(diary.script, exclude=["pitts"], **FIELDS)
     until(lambda: diary.times("1"), what="its first words", timeout=120)
-    until(lambda: boxes.show(run)["node"], what="its node", timeout=60)
+    until(lambda: boxes.show(run)["node"], what="its node")
     node = boxes.show(run)["node"]
     boxes.lab.unplug(node)
     until(lambda: "will be tried again at" in (boxes.show(run)["detail"] or ""), what="a prospect", timeout=120)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.pool import SITE, Pool, Work
-from tests.acceptance.servers import Door, command, holder_of, pair
+from tests.acceptance.servers import Door, by_duty, command, holder_of, pair
 from tests.acceptance.witness import Witness, until
 from tests.integration.broker.producers import Producer
 from tests.labs.s3 import S3Lab
@@ -70,8 +70,7 @@ def test_an_agent_that_waits_at_one_server_hears_of_work_at_the_other(servers: t
 def test_a_server_that_is_killed_loses_nothing_and_another_does_its_duties(
     servers_anywhere: tuple[Yard, Yard], postgres_url: str, tmp_path: Path
 ) -> None:
-    first, second = servers_anywhere
-    until(lambda: holder_of(postgres_url, "clock") == first.pid, what="the first one on duty")
+    first, second = by_duty(servers_anywhere, postgres_url, "clock")
     pool = Pool(second)
     with Door.opened([first, second]) as door:
         pool.lead_to(door.url)
@@ -95,8 +94,7 @@ def test_a_site_that_the_yard_serves_goes_on_with_another_server(
     first, second = servers
     added = first.cli("site", "add", "shared", "--kind", "local", "--dir", str(second.home / "shared"))
     assert added.returncode == 0, added.stderr
-    until(lambda: holder_of(postgres_url, "site-shared"), what="somebody who serves it")
-    serving, other = sorted(servers, key=lambda server: server.pid != holder_of(postgres_url, "site-shared"))
+    serving, other = by_duty(servers, postgres_url, "site-shared")
     witness = Witness(tmp_path)
     command = witness.command(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done")
     run = other.client().submit(command, site="shared")

@@ -73,7 +73,7 @@ def test_a_node_that_loses_its_daemon_has_its_process_ended_before_the_next_atte
     run = yard.submit("--retry", "1", "--", "sh", "-c", body)
     yard.started(run)
     lab_of(yard).kill_slurmd(yard.show(run)["node"])
-    until(lambda: "2" in witness.read_text(), timeout=150, what="the second attempt writes")
+    until(lambda: witness.exists() and "2" in witness.read_text(), timeout=150, what="the second attempt writes")
     time.sleep(6)
     shown = yard.show(run)
     assert [attempt["reason"] for attempt in shown["attempts"]] == ["node_lost", None]
@@ -98,7 +98,7 @@ def test_a_job_that_is_requeued_is_not_begun_twice(yard: ClusterYard) -> None:
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
     assert yard.log(shown["id"]) == "attempt 1\n\n--- attempt 2 ---\nattempt 2\n"
     native = shown["attempts"][0]["native_id"]
-    until(is_in(yard, native, "CANCELLED"), timeout=60, what="the requeued job is taken out of the queue")
+    until(is_in(yard, native, "CANCELLED"), what="the requeued job is taken out of the queue")
 
 
 def test_preemption_follows_the_retry_rule(preempting: ClusterYard) -> None:
@@ -106,11 +106,11 @@ def test_preemption_follows_the_retry_rule(preempting: ClusterYard) -> None:
     shown = endings.check(preempting, endings_on_slurm.preempted(preempting))
     assert shown["attempt"] == 1, shown
     urgent = ("squeue", "--noheader", "--partition=urgent")
-    until(lambda: not preempting.lab.ask(*urgent), timeout=60, what="the node is free again")
+    until(lambda: not preempting.lab.ask(*urgent), what="the node is free again")
     again = preempting.submit("--retry", "1", *SCAVENGES, "--", "sh", "-c", "[ $RUNYARD_ATTEMPT = 2 ] || sleep 300")
     preempting.started(again)
     displace(preempting)
-    shown = preempting.ended(again, 120)
+    shown = preempting.ended(again)
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
 
 
@@ -121,7 +121,7 @@ def test_a_preempted_run_goes_on_from_what_it_saved(preempting: ClusterYard) -> 
     until(lambda: "step 4\n" in preempting.log(run), timeout=120, what="half of its steps")
     displace(preempting)
     lab_of(preempting).wait_job(native, "PREEMPTED", timeout_s=150)
-    shown = preempting.ended(run, 180)
+    shown = preempting.ended(run)
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
     first, second = shown["attempts"]
     assert (first["reason"], first["native_id"]) == ("preempted", native), first

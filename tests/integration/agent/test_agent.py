@@ -78,7 +78,8 @@ def test_a_big_run_is_not_overtaken_by_small_ones_behind_it(crew: Crew, tmp_path
     assert (tmp_path / "order").read_text().split()[:2] == ["small", "big"]
 
 
-def test_the_next_run_starts_in_the_tick_that_sees_the_end(crew: Crew) -> None:
+def test_the_next_run_starts_in_the_tick_that_sees_the_end(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runyard.agent.pace.SHORT_S", 600.0)  # on a busy machine no run is short
     agent = crew.agent(cpus=1)
     crew.drive_a_short_run(agent)
     crew.yard.submit(["true"])  # while it ends, what comes behind it is taken ahead
@@ -296,7 +297,10 @@ def test_a_run_is_stopped_with_its_signal_first(crew: Crew) -> None:
     assert crew.yard.log(key).endswith("bye\n")
 
 
-def test_a_run_that_waits_for_slots_is_stopped_before_it_starts(crew: Crew, tmp_path: Path) -> None:
+def test_a_run_that_waits_for_slots_is_stopped_before_it_starts(
+    crew: Crew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runyard.agent.pace.SHORT_S", 600.0)  # on a busy machine no run is short
     agent = crew.agent(cpus=1)
     crew.drive_a_short_run(agent)
     crew.yard.submit(["true"])  # while it ends, what comes behind it is taken ahead

@@ -223,11 +223,11 @@ def test_a_zygote_of_another_version_is_replaced(site: Path, jobs: Jobs, monkeyp
 
 
 def test_a_zygote_that_does_not_answer_is_done_without(site: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.backends.zygote.ANSWER_S", 0.2)
     backend = LocalBackend(site)
     backend.notices()
     pid = zygote_pid(site)
     os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr("runyard.backends.zygote.ANSWER_S", 0.2)  # from here on: a busy one takes longer
     try:
         job = jobs.make(["true"])
         backend.submit(batch(job))

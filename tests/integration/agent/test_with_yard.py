@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ from runyard.testing.backend_contract import is_alive, until
 from runyard.yard import Yard
 from tests.integration.agent.conftest import WAIT, dismiss_zygote
 from tests.integration.server.api import Served
+from tests.labs.waiting import free_ports
 
 MakeLink = Callable[[], Link]
 
@@ -179,7 +179,7 @@ def test_a_newer_agent_of_the_same_name_takes_over(site: Site) -> None:
 
 def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
     """The server goes away and comes back at the same address; the run and its log do not care."""
-    settings = Settings(home=tmp_path, port=_free_port(), cpus=2)
+    settings = Settings(home=tmp_path, port=free_ports(1)[0], cpus=2)
     with _served(settings) as yard:
         token = yard.access.create("node", Role.AGENT, "local").result()["secret"]
         site = Site(yard, lambda: HttpLink(f"http://127.0.0.1:{settings.port}", token), tmp_path)
@@ -208,11 +208,6 @@ def _served(settings: Settings) -> Iterator[Yard]:
         stop.set()
         thread.join(90)
         yard.close()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def test_inputs_travel_from_the_yard_to_the_run(site: Site) -> None:

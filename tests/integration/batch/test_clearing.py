@@ -136,6 +136,6 @@ def test_an_agent_that_died_between_the_wish_and_the_queue_leaves_nothing_waitin
     job = Job(key=held, directory=f"{site.directory}/runs/{held.run}/a1", tag="", batch=batch, index=1)
     site.backend().cancel([Stop(job=job, reason="user", grace=5)])
     crew.drive(second, lambda: held in crew.yard.ended)
-    until(lambda: not crew.has_queued(batch), "out of the queue", 20)
+    until(lambda: not crew.has_queued(batch), "out of the queue")
     for agent in (first, second):
         agent.close()

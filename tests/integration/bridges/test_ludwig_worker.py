@@ -68,7 +68,7 @@ def test_a_run_py_finds_its_configuration_and_what_it_imports(node: Node, python
     node.write("lib/mine/work.py", "def check(param2val): assert param2val['layers'] == (8, 4)")
     path = python if os.sep in python else str(components.python(python))
     process = node.start(path, program="run.py", workers=["hoff"])
-    said, complained = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=180)
     assert process.returncode == 0, complained
     assert said == "[('job_name', 'x_num0'), ('layers', (8, 4)), ('param_name', 'param_001'), ('rate', 0.1)]\n"
     assert os.listdir(node.drive) == [], "the file is gone with its reader"
@@ -78,7 +78,7 @@ def test_the_exit_of_a_run_py_is_the_jobs(node: Node) -> None:
     for text, code in (("import sys; sys.exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137)):
         node.write("run.py", text)
         process = node.start(program="run.py")
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
         assert process.returncode == code
         assert os.listdir(node.drive) == []
 
@@ -102,12 +102,12 @@ def test_one_run_py_at_a_time_on_a_host_however_the_first_ends(node: Node) -> No
 def _end(process: subprocess.Popen[str]) -> None:
     """It and its run.py, as a runner does."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
 
 
 def test_a_node_without_the_drive_says_so_before_anything_is_computed(node: Node) -> None:
     process = node.start(project_path="/no/such/drive/digits", program="run.py")
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == 1
     assert said == f"runyard: {socket.gethostname()} has no /no/such/drive/digits; mount the shared drive there\n"
 
@@ -143,6 +143,6 @@ def test_what_a_job_may_return(node: Node, returned: str, complaint: str) -> Non
     node.write("lib/mine/job.py", f"import pandas as pd\n\ndef main(param2val):\n    return {returned}\n")
     names = {"param_name": "param_001", "job_name": "x_num0", "save_path": "saves"}
     process = node.start(source="mine", param2val=values.encode(names))
-    said, complained = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=180)
     assert process.returncode == bool(complaint) and complaint in complained
     assert (node.drive / "runs" / "param_001" / "x_num0").is_dir() == ("WARNING: Job did not return" in said)

@@ -127,7 +127,7 @@ def test_logs_are_bytes(submit, shared, cli) -> None:
     number = submit("--", "printf", r"\377\000\r\n")
     cli("wait", str(number))
     command = shared.command("logs", str(number))
-    done = subprocess.run(command, env=shared.env, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(command, env=shared.env, capture_output=True, timeout=180, check=True)
     assert done.stdout == b"\xff\x00\r\n"
 
 
@@ -141,7 +141,7 @@ def test_a_reader_that_goes_away_is_no_failure_to_tell_of(submit, shared, cli) -
     cli("wait", str(number))
     words = " ".join(shared.command("logs", str(number)))
     done = subprocess.run(
-        ["bash", "-c", f"{words} | head -n 1"], env=shared.env, capture_output=True, timeout=60, check=True
+        ["bash", "-c", f"{words} | head -n 1"], env=shared.env, capture_output=True, timeout=180, check=True
     )
     assert (done.stdout, done.stderr) == (b"y\n", b"")
 

@@ -214,7 +214,9 @@ def test_a_module_in_the_directory_does_not_replace_ours(fresh: Yard, tmp_path: 
         (tmp_path / name).write_text("raise SystemExit('not this one')")
     program = "import sys; sys.path = [p for p in sys.path if p]; from runyard.cli.main import main; main()"
     command = [fresh.command()[0], "-P", "-c", program, "submit", "-q", "--", "true"]
-    done = subprocess.run(command, env=fresh.env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=fresh.env, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
+    )
     assert done.stdout == "1\n", done.stderr
 
 

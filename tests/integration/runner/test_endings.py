@@ -6,7 +6,16 @@ import os
 import signal
 import time
 
-from tests.integration.runner.attempts import DAEMON, NewAttempt, lives, python_job, shell_job, until
+from tests.integration.runner.attempts import (
+    DAEMON,
+    Attempt,
+    NewAttempt,
+    given_time,
+    lives,
+    python_job,
+    shell_job,
+    until,
+)
 
 # Writes its number to `ready`, then does as it is told on SIGTERM.
 WAIT = """
@@ -127,11 +136,14 @@ def test_sigterm_to_the_runner_is_a_stop_from_outside(new_attempt: NewAttempt) -
 
 
 def test_the_time_limit_warns_and_a_warning_is_honoured(new_attempt: NewAttempt) -> None:
-    attempt = new_attempt(python_job(HONOURS), time_limit=10, stop={"signal": "TERM", "grace": 60})
-    record = attempt.run()
+    def play(limit: int) -> Attempt:
+        return new_attempt(python_job(HONOURS), time_limit=limit, stop={"signal": "TERM", "grace": 60})
+
+    attempt, limit = given_time(10, play, lambda attempt: attempt.run()["signal"] is None)
+    record = attempt.record()
     assert (record["ending"], record["exit_code"], record["signal"]) == ("timeout", 5, None)
-    assert "time limit of 10 seconds" in record["message"]
-    assert record["wall_time"] >= 9  # the grace is a tenth of the limit, not a minute
+    assert f"time limit of {limit} seconds" in record["message"]
+    assert record["wall_time"] >= limit * 0.9  # the grace is a tenth of the limit, not a minute
 
 
 def test_a_time_limit_of_one_second_is_told_in_the_singular(new_attempt: NewAttempt) -> None:
@@ -140,14 +152,16 @@ def test_a_time_limit_of_one_second_is_told_in_the_singular(new_attempt: NewAtte
 
 
 def test_the_time_limit_ends_whoever_ignores_the_warning(new_attempt: NewAttempt) -> None:
-    attempt = new_attempt(python_job(DAEMON + IGNORES), time_limit=10)
-    attempt.begin()
+    def play(limit: int) -> Attempt:
+        return new_attempt(python_job(DAEMON + IGNORES), time_limit=limit)
+
+    attempt, limit = given_time(10, play, lambda attempt: attempt.run() and attempt.text())
     (daemon,) = attempt.pids("daemon")
     record = attempt.record()
     assert (record["ending"], record["signal"]) == ("timeout", signal.SIGKILL)
     assert attempt.text() == f"got {signal.SIGTERM:d}\n"
     assert not lives(daemon)
-    assert record["wall_time"] >= 10
+    assert record["wall_time"] >= limit
 
 
 def test_two_runners_one_run(new_attempt: NewAttempt) -> None:

@@ -33,7 +33,7 @@ def play(tmp_path: Path, job: str, act: str, **spec: Any) -> dict[str, Any]:
     (tmp_path / "spec.json").write_text(json.dumps(document))
     script = STAGE.format(act=act)
     command = ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, runner.HERE]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=180)
     return dict(json.loads((tmp_path / "result/status.json").read_text()))
 
 

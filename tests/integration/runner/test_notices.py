@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.integration.runner.attempts import Attempt, NewAttempt, lives, python_job, until
+from tests.integration.runner.attempts import Attempt, NewAttempt, given_time, lives, python_job, until
 
 # Counts what it is told; its helper knows nothing of signals.
 COUNTS = """
@@ -71,12 +71,17 @@ def test_a_run_that_saves_is_warned_once(
 def test_the_runners_own_timer_comes_first_and_the_scheduler_changes_nothing(
     new_attempt: NewAttempt, checkpoint: dict[str, Any]
 ) -> None:
-    attempt = new_attempt(python_job(SAVES), scheduler="slurm", checkpoint=checkpoint, time_limit=10)
-    runner = attempt.begin()
-    until(lambda: (status := attempt.status()) and status["ending"])
-    record = tell(attempt, runner.pid, signal.SIGUSR1, signal.SIGTERM)
+    def play(limit: int) -> Attempt:
+        attempt = new_attempt(python_job(SAVES), scheduler="slurm", checkpoint=checkpoint, time_limit=limit)
+        runner = attempt.begin()
+        until(lambda: (status := attempt.status()) and status["ending"])
+        tell(attempt, runner.pid, signal.SIGUSR1, signal.SIGTERM)
+        return attempt
+
+    attempt, limit = given_time(10, play, lambda attempt: attempt.record()["signal"] is None)
+    record = attempt.record()
     assert (record["ending"], record["stop_reason"], attempt.text()) == ("timeout", None, WARNED)
-    assert "time limit of 10 seconds" in record["message"]
+    assert f"time limit of {limit} seconds" in record["message"]
 
 
 def test_whoever_goes_on_after_a_warning_is_killed_when_its_grace_is_over(

@@ -7,7 +7,7 @@ import signal
 
 from runyard.runner import kernel
 from runyard.runner.attendant import Attendant
-from tests.integration.runner.attempts import DAEMON, Attempt, NewAttempt, lives, python_job, until
+from tests.integration.runner.attempts import DAEMON, Attempt, NewAttempt, given_time, lives, python_job, until
 from tests.integration.runner.test_endings import HONOURS, IGNORES
 
 MESSAGE = "its permit ran out: no word from its agent for 60 s"
@@ -24,11 +24,14 @@ def allow(attempt: Attempt, seconds: float) -> float:
 
 
 def test_it_runs_out_and_the_whole_tree_is_gone(new_attempt: NewAttempt, python: str) -> None:
-    attempt = new_attempt(
-        python_job(DAEMON + IGNORES), python=python, permit=PERMIT, stop={"signal": "TERM", "grace": 2}, **QUIET
-    )
-    allow(attempt, SOON_S)
-    attempt.begin()
+    def play(seconds: int) -> Attempt:
+        stop = {"signal": "TERM", "grace": seconds / 3}
+        attempt = new_attempt(python_job(DAEMON + IGNORES), python=python, permit=PERMIT, stop=stop, **QUIET)
+        allow(attempt, seconds)
+        attempt.begin()
+        return attempt
+
+    attempt, _ = given_time(SOON_S, play, lambda attempt: attempt.record() and attempt.text())
     pids = attempt.pids("daemon", "ready")
     record = attempt.record()
     assert (record["ending"], record["message"], record["tree_gone"]) == ("lost", MESSAGE, True)

@@ -7,7 +7,7 @@ import pwd
 from pathlib import Path
 
 from runyard import runner
-from tests.integration.runner.attempts import NewAttempt, python_job, shell_job
+from tests.integration.runner.attempts import Attempt, NewAttempt, given_time, python_job, shell_job
 
 SAVES = """
 import os, signal, subprocess, sys, time
@@ -72,10 +72,14 @@ def test_a_run_is_warned_saves_and_says_so(new_attempt: NewAttempt, tmp_path: Pa
     checkpoints.mkdir()
     (checkpoints / "model").write_text("some")
     rule = {"signal": "USR1", "grace": 60, "directory": str(checkpoints)}
-    attempt = new_attempt([*python_job(SAVES), str(checkpoints)], python=python, time_limit=6, checkpoint=rule)
-    record = attempt.run()
+
+    def play(limit: int) -> Attempt:
+        return new_attempt([*python_job(SAVES), str(checkpoints)], python=python, time_limit=limit, checkpoint=rule)
+
+    attempt, limit = given_time(6, play, lambda attempt: attempt.run()["signal"] is None)
+    record = attempt.record()
     assert (record["ending"], record["exit_code"], record["checkpoint_changed"]) == ("timeout", 0, True)
-    assert record["wall_time"] >= 4.5, "the warning comes a quarter of the limit before it"
+    assert record["wall_time"] >= limit * 0.75, "the warning comes a quarter of the limit before it"
     assert attempt.text() == "helper lives\n"
 
 
