@@ -141,7 +141,7 @@ class Served:
     """A yard that listens: `api` is its owner's."""
 
     def __init__(self, home: Path, *background: Background, **settings: Any) -> None:
-        self.yard = Yard.open(Settings(home=home, port=0, **settings))
+        self.yard = Yard.open(Settings(home=home, **{"port": 0, **settings}))
         self.yard.places.ensure("local", "local").result()
         self.stop = threading.Event()
         urls: queue.Queue[str] = queue.Queue()

@@ -7,7 +7,8 @@ import pytest
 
 from runyard.model.roles import Role
 from runyard.server.routes.agents import LONGEST_WAIT
-from tests.integration.server.api import CAPACITY, NOTHING, Agent, Api
+from tests.integration.server.api import CAPACITY, NOTHING, Agent, Api, Served
+from tests.labs.waiting import until
 
 
 def test_hello_gives_back_what_the_agent_had(api: Api, agent: Agent) -> None:
@@ -72,10 +73,17 @@ def test_sync_waits_for_stops(api: Api, agent: Agent) -> None:
     assert [(stop.key, stop.reason) for stop in answer.stops] == [(claim.key, "user")]
 
 
-def test_news_waits_for_a_hint(api: Api, agent: Agent) -> None:
+def test_news_waits_for_a_hint(served: Served, api: Api, agent: Agent) -> None:
     quiet = api.get(f"/agents/news?site={agent.site}&wait=0.05").json
     assert quiet["news"] is False
-    later = threading.Timer(0.3, api.submit, kwargs={"site": agent.site})
+    listeners = served.yard.hints._listeners[f"site:{agent.site}"]
+    before = len(listeners)
+
+    def submit() -> None:
+        until(lambda: len(listeners) > before, "somebody who waits: nobody else is told of it")
+        api.submit(site=agent.site)
+
+    later = threading.Thread(target=submit)
     later.start()
     assert api.get(f"/agents/news?site={agent.site}&wait={LONGEST_WAIT}").json["news"] is True
     later.join()

@@ -23,7 +23,7 @@ from runyard.server import serve as serving
 from runyard.settings import Settings
 from runyard.yard import Yard
 from tests.integration.server.api import Agent, Api, Served
-from tests.labs.waiting import until
+from tests.labs.waiting import free_ports, until
 
 PROGRAM = """
 import sys
@@ -95,9 +95,9 @@ def test_an_address_that_is_not_ours(tmp_path: Path, host: str) -> None:
 
 
 def test_the_same_port_again_right_after(serve_yard: Callable[..., Served]) -> None:
-    first = serve_yard()
+    (port,) = free_ports(1)  # which nobody gets for an outgoing connection in between
+    first = serve_yard(port=port)
     assert first.api.get("/me").status == 200
-    port = int(first.api.url.rpartition(":")[2])
     first.end()
     second = Yard.open(Settings(home=first.yard.settings.home, port=port))
     stop = threading.Event()
@@ -168,6 +168,7 @@ def test_background_parts_run_and_are_told_to_stop(serve_yard: Callable[..., Ser
         said.append("stopped")
 
     served = serve_yard(part)
+    until(lambda: said, "its start")
     served.end()
     assert said == ["started", "stopped"]
 

@@ -58,12 +58,16 @@ class GridEngineLab(Cluster):
         return re.split(r"[.\s]", self.ask("qsub", "-terse", *words))[0]
 
     def state(self, number: str) -> str:
-        """The state of a job in qstat's letters, of its first line when it is an array; nothing when it has left."""
-        for line in self.admin("qstat", "-u", "*").splitlines():
-            words = line.split()
-            if words and words[0] == number:
-                return words[4]
-        return ""
+        """The state of a job in qstat's letters, of its first line when it is an array; nothing when it has left. A
+        qmaster that is busy is asked again."""
+
+        def asked() -> list[str] | None:
+            with contextlib.suppress(LabError):
+                return ["", *self.admin("qstat", "-u", "*").splitlines()]
+            return None
+
+        rows = [line.split() for line in waiting.until(asked, f"a word of the qmaster on job {number}") or []]
+        return next((row[4] for row in rows if row[:1] == [number]), "")
 
     def records(self, number: str) -> list[dict[str, str]]:
         """What qacct has: a record for each time that the job, or a task of it, ended."""

@@ -63,9 +63,15 @@ class SlurmLab(Cluster):
         return self.ask("sbatch", "--parsable", *words, *script).strip().partition(";")[0]
 
     def job(self, number: str) -> dict[str, str]:
-        """What scontrol knows, values up to their first blank; nothing once Slurm has forgotten the job."""
-        done = self.run("scontrol", "show", "job", "--oneliner", number)
-        words = done.stdout.splitlines()[0].split() if done.returncode == 0 else []
+        """What scontrol knows, values up to their first blank; nothing once Slurm has forgotten the job. A controller
+        that is busy is asked again: no answer in time is no word on a job."""
+
+        def asked() -> subprocess.CompletedProcess[str] | None:
+            done = self.run("scontrol", "show", "job", "--oneliner", number)
+            return done if done.returncode == 0 or "Invalid job id" in done.stderr else None
+
+        done = waiting.until(asked, f"a word of slurmctld on job {number}")
+        words = done.stdout.splitlines()[0].split() if done and done.returncode == 0 else []
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def wait_job(self, number: str, *states: str, timeout_s: float = 120) -> dict[str, str]:
