@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from runyard.model.states import RunState
+from runyard.store import bulk
 from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import events, run_tags, runs, sweep_runs
 
-_INSERT_RUNS, _INSERT_TAGS, _INSERT_EVENTS = map(insert, (runs, run_tags, events))
 _BY_ID = select(runs).where(runs.c.id == bindparam("id"))
 _BY_IDS = select(runs).where(runs.c.id.in_(bindparam("ids", expanding=True)))
 _BRIEF = select(runs.c.id, runs.c.project, runs.c.name, runs.c.attempt)
@@ -22,18 +22,15 @@ _BY_KEY = select(runs.c.id, runs.c.idempotency_digest).where(
 
 
 def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(_INSERT_RUNS, rows)
+    bulk.insert_rows(connection, runs, rows)
 
 
 def insert_tags(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(_INSERT_TAGS, rows)
+    bulk.insert_rows(connection, run_tags, rows)
 
 
 def insert_events(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(_INSERT_EVENTS, rows)
+    bulk.insert_rows(connection, events, rows)
 
 
 def get(connection: Connection, run_id: int) -> AnyRow | None:
