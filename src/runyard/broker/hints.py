@@ -4,7 +4,7 @@ from time to time."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 
 class Hints:
@@ -46,6 +46,13 @@ class Hints:
         """Ring every topic that starts so."""
         self.ring_all_here(prefix)
         if self._tell_others is not None:
+            self._tell_others(prefix)
+
+    def ring_some(self, topics: Collection[str], prefix: str) -> None:
+        """Some of those that start so. Other servers look for themselves which."""
+        for topic in topics:
+            self.ring_here(topic)
+        if topics and self._tell_others is not None:
             self._tell_others(prefix)
 
     def ring_here(self, topic: str) -> None:

@@ -57,7 +57,7 @@ class Recipes:
         self._store, self._hints, self._blobs = store, hints, blobs
         self._requests: Series[Ready, Requested] = Series(
             work=lambda connection, ready: start_all(connection, store.now(), ready),
-            then=lambda _: hints.ring_all("site:"),
+            then=lambda found: submit.tell_sites(hints, (run for one in found for run in one.runs)),
         )
         self._remembered: dict[str | None, tuple[float, AnyRow]] = {}
         hints.listen(CHANGED, self._forget)

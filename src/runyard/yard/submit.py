@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from runyard import errors
 from runyard.blobs import Blobs
+from runyard.broker.hints import Hints
 from runyard.model import fields
 from runyard.model.spec import RunSpec
 from runyard.model.states import Reason, RunState
@@ -25,6 +26,7 @@ from runyard.yard.dependencies import Outlook, Plan
 class Submitted:
     id: int
     created: bool  # False: this idempotency key was seen before, and nothing new was stored
+    sites: Sequence[str] = ()  # those that may take it, where it is new
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +76,12 @@ def submit_all(connection: Connection, now: float, handed: Sequence[Handed]) -> 
         results.append(found)
     rows.insert(connection)
     return results
+
+
+def tell_sites(hints: Hints, submitted: Iterable[Submitted]) -> None:
+    """Only those that may take one of the runs: whoever is idle at another site would ask in vain each time."""
+    sites = {site for run in submitted for site in run.sites}
+    hints.ring_some([f"site:{site}" for site in sites], "site:")
 
 
 def check(connection: Connection, owner: str, spec: RunSpec) -> list[str]:
@@ -168,14 +176,15 @@ def _split_repeated(
     source = handed.source
     for index, spec in enumerate(handed.specs):
         first = _first_with_key(connection, source, spec, seen)
-        run_id = next(ids) if first is None else first
-        results.append(Submitted(id=run_id, created=first is None))
-        if first is None:
-            with numbered(index if len(handed.specs) > 1 else None):
-                known.check(spec)
-            fresh.append((run_id, spec))
-            if spec.idempotency_key:
-                seen[source.owner, spec.idempotency_key] = (run_id, source.digest(spec))
+        if first is not None:
+            results.append(Submitted(id=first, created=False))
+            continue
+        run_id = next(ids)
+        with numbered(index if len(handed.specs) > 1 else None):
+            results.append(Submitted(id=run_id, created=True, sites=known.check(spec)))
+        fresh.append((run_id, spec))
+        if spec.idempotency_key:
+            seen[source.owner, spec.idempotency_key] = (run_id, source.digest(spec))
     return results, fresh
 
 

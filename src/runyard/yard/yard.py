@@ -96,7 +96,7 @@ class Yard:
         )
         self._submissions: Series[Handed, list[Submitted]] = Series(
             work=lambda connection, handed: submit.submit_all(connection, store.now(), handed),
-            then=lambda _: self.hints.ring_all("site:"),
+            then=lambda found: submit.tell_sites(self.hints, (run for runs in found for run in runs)),
         )
         self.reruns = Reruns(store, self.blobs, lambda handed: store.write_in(self._submissions, handed))
         self._counts: dict[str, int] = {}

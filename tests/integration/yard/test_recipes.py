@@ -46,6 +46,24 @@ def test_all_runs_of_a_request_are_stored_or_none(driver: Driver) -> None:
     assert sum(driver.yard.counts().values()) == 0
 
 
+def test_only_sites_that_may_take_a_run_hear_of_it(driver: Driver) -> None:
+    driver.yard.places.ensure("pool", "local", explicit=True).result()
+    add(driver)
+    add(driver, "there", site="pool")
+    heard, told = list[str](), list[str]()
+    for site in ("local", "pool"):
+        driver.yard.hints.listen(f"site:{site}", lambda site=site: heard.append(site))  # type: ignore[misc]
+    driver.yard.hints.relay(told.append)
+    request(driver, {"lr": 1}, key="k")
+    driver.submit()
+    assert heard == ["local", "local"]
+    driver.yard.recipes.request(driver.alice, "there", [{"lr": 1}]).result()
+    driver.submit(site="pool")
+    assert heard == ["local", "local", "pool", "pool"]
+    request(driver, {"lr": 1}, key="k")  # nothing new
+    assert (len(heard), told) == (4, ["site:"] * 4)  # other servers see for themselves
+
+
 def test_the_default_recipe(driver: Driver) -> None:
     with pytest.raises(errors.NotFound, match="no default recipe"):
         driver.yard.recipes.request(driver.alice, None, [{}])

@@ -28,3 +28,14 @@ def test_other_servers_are_told_of_what_is_rung_here_and_of_nothing_else() -> No
     hints.relay(None)
     hints.ring("site:a")
     assert (len(heard), len(told)) == (5, 2)
+
+
+def test_some_are_rung_and_other_servers_told_to_look() -> None:
+    hints, heard, told = Hints(), list[str](), list[str]()
+    for topic in ("site:a", "site:b", "site:c"):
+        hints.listen(topic, lambda topic=topic: heard.append(topic))  # type: ignore[misc]
+    hints.relay(told.append)
+    hints.ring_some(["site:a", "site:c"], "site:")
+    assert (heard, told) == (["site:a", "site:c"], ["site:"])
+    hints.ring_some([], "site:")
+    assert (heard, told) == (["site:a", "site:c"], ["site:"])
