@@ -46,11 +46,8 @@ class Announcer(Listener):
     def _publish(self, events: list[dict[str, Any]]) -> None:
         if not self._declared:
             self._declare()
-        sent = [
-            self._publisher.send(_message(event), event["event"], exchange=self._exchange, mandatory=False)
-            for event in events
-        ]
-        for future in sent:
+        messages = [(_message(event), event["event"]) for event in events]
+        for future in self._publisher.send_all(messages, exchange=self._exchange, mandatory=False):
             future.result(ANSWER_S)
 
     def _declare(self) -> None:

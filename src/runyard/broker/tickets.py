@@ -85,7 +85,7 @@ class Office(Loop):
 
     def _publish(self, site: str, count: int) -> None:
         name = queue_of(site).name
-        for future in [self._publisher.send(ticket(site), name) for _ in range(count)]:
+        for future in self._publisher.send_all([(ticket(site), name) for _ in range(count)]):
             future.result(ANSWER_S)
 
 

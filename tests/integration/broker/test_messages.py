@@ -145,6 +145,22 @@ def test_a_message_without_a_queue_is_an_error_and_the_others_arrive(connection:
     publisher.publish(Message(body=b"x"), "run.ended", exchange="amq.topic", mandatory=False)
 
 
+def test_messages_sent_together_keep_their_order_and_each_has_its_end(connection: Connection, work: Queue) -> None:
+    names = ["work", "nowhere", "work"] * 40
+    messages = [(Message(body=str(number).encode()), name) for number, name in enumerate(names)]
+    failed = [future.exception(90) for future in Publisher(connection).send_all(messages)]
+    assert [type(error) for error in failed] == [type(None), errors.Unroutable, type(None)] * 40
+    inbox = Inbox()
+    Consumer(connection, work, inbox)
+    assert inbox.wait(80) == [str(number).encode() for number, name in enumerate(names) if name == "work"]
+
+
+def test_messages_sent_together_without_a_connection_all_fail(connect: Connect) -> None:
+    closed = connect("amqp://127.0.0.1:1", wait_s=0)
+    sent = Publisher(closed).send_all([(Message(body=b"x"), "work")] * 3)
+    assert [type(future.exception(90)) for future in sent] == [errors.BrokerUnreachable] * 3
+
+
 def test_an_unknown_exchange_and_the_next_message(connection: Connection, work: Queue) -> None:
     publisher = Publisher(connection)
     with pytest.raises(errors.BrokerRefused, match="the broker has no exchange missing"):

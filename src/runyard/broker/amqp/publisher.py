@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,21 +79,33 @@ class Publisher(ChannelPart):
 
     def send(self, message: Message, key: str, *, exchange: str = "", mandatory: bool = True) -> Future[None]:
         """The future resolves when the broker has it, in the connection's thread; without a connection it fails."""
-        sent = _Sent(message=message, exchange=exchange, key=key, mandatory=mandatory, future=Future())
+        return self.send_all([(message, key)], exchange=exchange, mandatory=mandatory)[0]
+
+    def send_all(
+        self, messages: Iterable[tuple[Message, str]], *, exchange: str = "", mandatory: bool = True
+    ) -> list[Future[None]]:
+        """As `send`, each with its key, in their order. The connection's thread is woken once, and a broker that gets
+        them together confirms them together."""
+        sent = [
+            _Sent(message=message, exchange=exchange, key=key, mandatory=mandatory, future=Future())
+            for message, key in messages
+        ]
 
         def tried(attempt: Future[None]) -> None:
             if error := attempt.exception():
-                _settle(sent, error)
+                for one in sent:
+                    _settle(one, error)
 
         self._connection.call(lambda: self._send(sent)).add_done_callback(tried)
-        return sent.future
+        return [one.future for one in sent]
 
-    def _send(self, sent: _Sent) -> None:
+    def _send(self, sent: Iterable[_Sent]) -> None:
         self._connection.line()  # raises without one
-        if self._ready and self._channel is not None and self._channel.is_open:
-            self._transmit(self._channel, sent)
-        else:
-            self._unsent.append(sent)
+        for one in sent:
+            if self._ready and self._channel is not None and self._channel.is_open:
+                self._transmit(self._channel, one)
+            else:
+                self._unsent.append(one)
 
     def _transmit(self, channel: Channel, sent: _Sent) -> None:
         try:
