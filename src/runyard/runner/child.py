@@ -32,7 +32,7 @@ class Child:
     def _spawn(self, stdout: int, stderr: int) -> bool:
         """False when it takes a fork to do it, or to tell why it cannot be done."""
         wanted = self._spec
-        if spawner is None or wanted.ignored or wanted.permit is not None:
+        if spawner is None or wanted.ignored or wanted.ends_itself:
             return False
         here = os.open(".", os.O_PATH)
         try:

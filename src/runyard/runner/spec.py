@@ -51,6 +51,7 @@ class Spec:
         self.scheduler = str(value.get("scheduler") or "")  # whose job the runner is
         # The helpers of a run that is warned would die of these, and its first process before the runner can warn it.
         self.ignored = USER_SIGNALS if self.checkpoint is not None and self.scheduler == GRID_ENGINE else ()
+        self.ends_itself = self.time_limit is not None or self.permit is not None
         self.split_output = bool(value.get("split_output"))
         self.stdout = _file(value.get("stdout"))
         self.stderr = _file(value.get("stderr")) if value.get("stderr") != value.get("stdout") else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -127,6 +128,15 @@ def lives(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def waits_for_fuse(pid: int) -> bool:
+    """One of its threads does."""
+    for path in Path(f"/proc/{pid}/task").glob("*/wchan"):
+        with contextlib.suppress(OSError):  # a thread may end meanwhile
+            if "fuse" in path.read_text():
+                return True
+    return False
 
 
 def python_job(code: str) -> list[str]:

@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 
-from tests.integration.runner.attempts import Attempt, NewAttempt, python_job, shell_job, signals
+from runyard.runner.attendant import DEAF_S, Attendant
+from tests.integration.runner.attempts import (
+    Attempt,
+    NewAttempt,
+    python_job,
+    shell_job,
+    signals,
+    until,
+    waits_for_fuse,
+)
+from tests.integration.runner.conftest import NewZygote
+from tests.labs import disks
 
 Run = Callable[[Attempt], dict[str, Any]]
 
@@ -178,6 +189,27 @@ def test_a_program_in_the_path_of_the_run_is_found(new_attempt: NewAttempt, run:
     attempt = new_attempt(["mine"], env={"PATH": f"{tmp_path}:{tmp_path}/first:{tmp_path}/second:/bin"})
     assert run(attempt)["exit_code"] == 0
     assert attempt.text() == "found\n"
+
+
+@pytest.mark.component("fuse")
+def test_a_directory_that_does_not_answer_is_no_way_round_the_time_limit(new_attempt: NewAttempt, run: Run) -> None:
+    attempt = new_attempt(["true"], time_limit=2)
+    with disks.silent_disk(attempt.work):
+        assert run(attempt)["ending"] == "timeout"
+
+
+@pytest.mark.component("fuse")
+def test_a_directory_that_does_not_answer_keeps_no_run_from_being_stopped(
+    new_attempt: NewAttempt, new_zygote: NewZygote
+) -> None:
+    """Without a limit of its own, the runner itself may hang there."""
+    attempt, place = new_attempt(["true"]), Attendant()
+    directory = os.fsencode(attempt.directory)
+    with disks.silent_disk(attempt.work):
+        pid = new_zygote().start(attempt)
+        until(lambda: waits_for_fuse(pid))
+        assert not place.stop(directory, "user", 0, DEAF_S + 1)
+        until(lambda: place.look(directory)["presence"] == "gone")
 
 
 def test_a_wrong_call_shows_the_usage(new_attempt: NewAttempt, runner_directory: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.runner.attempts import Attempt, NewAttempt, python_job, shell_job, until
+from tests.integration.runner.attempts import Attempt, NewAttempt, python_job, shell_job, until, waits_for_fuse
 from tests.integration.runner.conftest import NewZygote
 from tests.labs import disks
 
@@ -146,15 +145,6 @@ def test_a_file_server_that_hangs_does_not_keep_a_run_from_being_stopped(new_att
         runner.send_signal(signal.SIGUSR2)
         attempt.record()
         assert runner.wait(60) == 0
-
-
-def waits_for_fuse(pid: int) -> bool:
-    """One of its threads does."""
-    for path in Path(f"/proc/{pid}/task").glob("*/wchan"):
-        with contextlib.suppress(OSError):  # a thread may end meanwhile
-            if "fuse" in path.read_text():
-                return True
-    return False
 
 
 def test_a_runner_that_takes_several_runs_keeps_them_apart(
