@@ -108,10 +108,22 @@ def _in_turn(tick: Tick, work: Callable[[], Done], is_settled: Callable[[], bool
 
 
 def _here(loaded: Settings, tick: Tick) -> Done:
+    _refuse_unknown_site(loaded, tick)
     if not (loaded.store or _has_visitors(loaded, tick) or _has_bundles(loaded, tick) or _answer(loaded, OPEN_RUNS)):
         return NOTHING
     with home.lock(loaded, bound=tick.bound):
         return _work(loaded, tick)
+
+
+def _refuse_unknown_site(loaded: Settings, tick: Tick) -> None:
+    """Also when there is nothing to do: a crontab with a wrong name would be silent until its day comes."""
+    is_asked = tick.site is not None and loaded.database.exists() and not loaded.store
+    if is_asked and not _answer(loaded, "SELECT 1 FROM sites WHERE name = ?", tick.site):
+        raise _no_site(tick.site)
+
+
+def _no_site(name: str | None) -> errors.NotFound:
+    return errors.NotFound(f"this yard serves no site {name!r}", "list them with `runyard site list`")
 
 
 def _is_settled(loaded: Settings, tick: Tick) -> bool:
@@ -121,14 +133,14 @@ def _is_settled(loaded: Settings, tick: Tick) -> bool:
     return not _answer(loaded, question, tick.ended.run, tick.ended.attempt)
 
 
-def _answer(loaded: Settings, question: str, *values: int) -> bool:
+def _answer(loaded: Settings, question: str, *values: int | str | None) -> bool:
     """Whether there is a row, asked of the file itself: most ticks of most clusters end with this, cheaply."""
     import sqlite3
 
     if not loaded.database.exists():
         return False
     try:
-        with sqlite3.connect(f"file:{loaded.database}?mode=ro", uri=True, timeout=5) as connection:
+        with sqlite3.connect(f"{loaded.database.as_uri()}?mode=ro", uri=True, timeout=5) as connection:
             return connection.execute(f"{question} LIMIT 1", values).fetchone() is not None
     except sqlite3.Error:
         return True  # the yard itself says it better
@@ -140,7 +152,7 @@ def _work(loaded: Settings, tick: Tick) -> Done:
     with daemon.opened(loaded, at_home=tick.ended is None, passing=True) as yard:
         served = serving.described(yard)
         if tick.site is not None and tick.site not in served:
-            raise errors.NotFound(f"this yard serves no site {tick.site!r}", "list them with `runyard site list`")
+            raise _no_site(tick.site)
         with _visited(yard, tick), _bundles_taken(yard, tick):
             wanted = [tick.site] if tick.site is not None else list(served)
             for name in (name for name in wanted if serving.may_serve(yard, name, served[name])):

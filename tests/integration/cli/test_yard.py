@@ -327,6 +327,14 @@ def test_the_line_for_cron(fresh: Yard) -> None:
     assert (refused.returncode, "--dir is for a site of a yard elsewhere" in refused.stderr) == (2, True)
 
 
+def test_a_crontab_with_a_wrong_site_is_told_also_when_there_is_nothing_to_do(fresh: Yard) -> None:
+    fresh.cli("up", "-d")
+    fresh.cli("down")
+    assert fresh.cli("check", "--site", "local").returncode == 0
+    refused = fresh.cli("check", "--site", "locla")
+    assert (refused.returncode, "this yard serves no site 'locla'" in refused.stderr) == (1, True), refused.stderr
+
+
 def test_an_agent_serves_a_site_over_http(fresh: Yard, tmp_path: Path) -> None:
     """First with the admin's token, which adds the site; then with one that is good for nothing else."""
     fresh.cli("up", "-d")
