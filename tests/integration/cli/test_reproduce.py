@@ -115,5 +115,6 @@ def test_what_is_refused(submit, cli, refused, project: Path) -> None:
     assert "write it like lr=0.2" in refused("rerun", str(first), "--set", "factor", code=2)
     assert "there is no run 987654" in refused("rerun", "987654", code=1)
     assert "no run was named" in refused("rerun", code=2)
-    assert "--follow follows one run" in refused("rerun", str(first), "last", str(first - 1 or 1), "--follow", code=2)
+    submit("--", "true")
+    assert "--follow follows one run" in refused("rerun", str(first), "last", "--follow", code=2)
     assert "two runs are compared, not 1" in refused("diff", str(first), code=2)
