@@ -68,7 +68,7 @@ def test_a_full_disk_stops_new_runs_with_a_sentence_and_loses_nothing(
 
 
 def _fill_and_free(yard: Yard, small: Path) -> None:
-    kept = yard.client().submit(command=["echo", "before"]).wait(timeout=180)
+    kept = yard.client().submit(command=["echo", "before"], cwd="/").wait(timeout=180)  # with no code to bring
     filler = small / "filler"
     with filler.open("wb") as file:
         while True:
@@ -88,7 +88,7 @@ def _fill_and_free(yard: Yard, small: Path) -> None:
     assert "Traceback" not in refused.stderr
     filler.unlink()
     until(lambda: yard.cli("submit", "--quiet", "--", "true").returncode == 0, what="room again")
-    last = yard.client().submit(command=["echo", "after"]).wait(timeout=240)
+    last = yard.client().submit(command=["echo", "after"], cwd="/").wait(timeout=240)
     assert last.logs() == "after\n"
     assert yard.client().run(kept.id).logs() == "before\n"
     until(lambda: not yard.client().runs(state="queued"), what="everything that was accepted has ended")
