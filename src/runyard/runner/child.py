@@ -6,12 +6,11 @@ import select
 import signal
 from typing import TYPE_CHECKING, Dict, List, Optional
 
-from . import kernel, setup, spec
+from . import kernel, process, setup, spec
 
 if TYPE_CHECKING:
     from . import spawn
 
-_NOT_STARTED = 127  # the shell's own exit code for it
 _PATH = b"PATH"
 _DEFAULT_PATH = spec.DEFAULT_PATH
 
@@ -80,7 +79,7 @@ def _become_program(
         os.setsid()
         kernel.die_with_parent()
         if os.getppid() != runner:  # it died before that call: nobody would ever kill us
-            os._exit(_NOT_STARTED)
+            os._exit(process.NOT_STARTED)
         for number in wanted.ignored:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -97,7 +96,7 @@ def _become_program(
     except ValueError:  # what no program can be given
         os.write(trouble, b"%s %d" % (stage.encode(), errno.EINVAL))
     finally:
-        os._exit(_NOT_STARTED)
+        os._exit(process.NOT_STARTED)
 
 
 def _enter(cgroup: str) -> None:

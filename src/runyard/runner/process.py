@@ -5,6 +5,8 @@ import signal
 
 from . import kernel
 
+NOT_STARTED = 127  # the shell's own exit code for a program that could not be started
+
 _CAUGHT = (
     signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, *kernel.SIGNALS,
 )  # fmt: skip

@@ -15,12 +15,11 @@ import os
 import signal
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import kernel
+from . import kernel, process
 
 _CLONE_VM, _CLONE_VFORK = 0x100, 0x4000
 _ROOM = 8192  # for what a context keeps behind its first fields, on any processor
 _STACK = 32768
-_NOT_STARTED = 127
 
 
 class _Context(ctypes.Structure):
@@ -74,7 +73,7 @@ class Spawner:
             ("dup2", stdout, 1),
             ("dup2", stderr, 2),
             ("execve", ctypes.c_char_p(program), words, variables),
-            ("_exit", _NOT_STARTED),
+            ("_exit", process.NOT_STARTED),
         ]
         return self._start(self._lay_out(calls))
 
@@ -124,7 +123,7 @@ def _works() -> bool:
     spawner = Spawner()
     for _ in range(2):
         pid, number = spawner.spawn(b"", [b""], {}, 1, 2)
-        if number != errno.ENOENT or os.waitpid(pid, 0) != (pid, _NOT_STARTED << 8):
+        if number != errno.ENOENT or os.waitpid(pid, 0) != (pid, process.NOT_STARTED << 8):
             return False
     return True
 

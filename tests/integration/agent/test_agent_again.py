@@ -157,11 +157,17 @@ def test_an_attempt_that_never_started_is_started(crew: Crew) -> None:
     assert crew.yard.log(key) == "late\n"
 
 
-def test_an_attempt_that_ran_on_another_boot_is_lost(crew: Crew) -> None:
+def killed_unseen(crew: Crew) -> AttemptKey:
+    """It ran, and its runner was killed when its agent looked no more."""
     old = crew.agent()
     key = crew.yard.submit(["sh", "-c", "echo before; exec sleep 600"])
     crew.drive(old, lambda: crew.yard.log(key) == "before\n", "the log")
     os.kill(crew.runner(key)["pid"], 9)
+    return key
+
+
+def test_an_attempt_that_ran_on_another_boot_is_lost(crew: Crew) -> None:
+    key = killed_unseen(crew)
     path = crew.directory(key) / "started" / "runner.json"
     path.write_text(json.dumps({**crew.runner(key), "boot_id": "the one before"}))
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
@@ -172,10 +178,7 @@ def test_an_attempt_that_ran_on_another_boot_is_lost(crew: Crew) -> None:
 
 
 def test_a_runner_killed_while_nobody_watched_is_lost(crew: Crew) -> None:
-    old = crew.agent()
-    key = crew.yard.submit(["sh", "-c", "echo before; exec sleep 600"])
-    crew.drive(old, lambda: crew.yard.log(key) == "before\n", "the log")
-    os.kill(crew.runner(key)["pid"], 9)
+    key = killed_unseen(crew)
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
     assert "runner died" in str(crew.yard.ended[key].gone)
 
