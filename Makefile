@@ -11,12 +11,15 @@ TRAINER := .venv-examples/.installed
 KERAS2 := .venv-keras2
 RIVALS := .venv-bench/.installed
 RAY := .venv-ray/.installed
-# Most tests wait for schedulers and brokers, so there may be more of them than cores; not so many that these are late.
-WORKERS ?= 3
+# Most tests wait for schedulers and brokers, so there may be more workers than cores; not so many that these are late.
+WORKERS ?= 8
+PYTEST := $(BIN)/python -m pytest --dist loadgroup
 ARGS ?=
+# Where this is set, every one of the tests' thousands of processes would compile runyard anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo example-deps bench-deps ray-deps test labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench clean
+.PHONY: help install demo example-deps bench-deps ray-deps test-quick test test-long labs lab-slurm lab-gridengine lab-rabbitmq check format docs bench trial clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,8 +64,14 @@ $(RAY): bench/ray-requirements.txt scripts/make-venv
 	@$(@D)/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --requirement $<
 	@touch $@
 
-test: install example-deps bench-deps labs check  ## everything: checks, unit, integration and acceptance tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+test-quick: check  ## checks and unit tests, for the editing loop (a minute and a half)
+	@$(PYTEST) -n 4 -q -m "not long" tests/unit $(ARGS)
+
+test: install example-deps labs check  ## everything that a change can break (half an hour on two cores)
+	@$(PYTEST) -n $(WORKERS) -m "not long" $(ARGS)
+
+test-long: install example-deps bench-deps labs  ## endurance, many Pythons, large examples, thousands of random inputs
+	@$(PYTEST) -n $(WORKERS) -m "long or hypothesis" --hypothesis-profile=many $(ARGS)
 
 labs:  ## the programs that the tests talk to, by apt-get when root
 	@sh scripts/install-labs
@@ -91,6 +100,9 @@ docs: install  ## write the generated reference pages anew
 
 bench: install bench-deps ray-deps labs  ## measure runyard against the plain alternatives
 	@$(BIN)/python -m bench $(ARGS)
+
+trial: install labs  ## faults drawn by seeds, all endings on all sites, GPU; by hand, outside CI
+	@$(BIN)/python -m tests.trial $(ARGS)
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) .venv-examples .venv-bench .venv-ray $(KERAS2) demo-home build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import broker_sides, harness, posting
 from bench.harness import Result
-from runyard.cli import spec_file
+from runyard.cli.input import spec_file
 from tests.labs import waiting
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.yard import Yard

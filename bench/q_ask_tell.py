@@ -18,8 +18,8 @@ from runyard.model.sweep.document import Method
 from runyard.settings import Settings
 from runyard.store import Store, open_store
 from runyard.yard import Yard
-from runyard.yard.sweeps import documents, log, search, submission
-from runyard.yard.sweeps.log import Decision, Kind
+from runyard.yard.sweeps import decision_log, lookup, search, submission
+from runyard.yard.sweeps.decision_log import Decision, DecisionKind
 
 TRIALS = 200
 SPACE = {"lr": "log:1e-5..1e-1", "depth": "2..8", "dropout": "0.0..0.9"}
@@ -44,7 +44,7 @@ def ours(place: Path) -> float:
     home = Path(tempfile.mkdtemp(dir=place))
     store = open_store(f"sqlite:///{home}/yard.db")
     yard = Yard(Settings(home=home / "home"), store)
-    yard.places.ensure("local", "local").result()
+    yard.sites.ensure("local", "local").result()
     document = {"command": ["train"], "space": SPACE, "method": Method.TPE, "trials": TRIALS, "minimize": "loss"}
     sweep = SweepSpec.parse(document)
     number = yard.sweeps.submit(Caller(name="bench", role=Role.MEMBER), sweep).result()["id"]
@@ -56,25 +56,27 @@ def ours(place: Path) -> float:
 
 
 def _search(store: Store, number: int, sweep: SweepSpec) -> None:
-    logs, asking = log.Logs(store), search.Search(sweep)
+    logs, asking = decision_log.Logs(store), search.Search(sweep)
     for trial in range(1, TRIALS + 1):
         asked = asking.ask(logs.refresh(number), trial)
         told = _told(trial, asked.body["chosen"])
         store.write(lambda connection, made=asked: _add(connection, number, sweep, made)).result()  # type: ignore[misc]
         store.write(
-            lambda connection, made=told: log.append(connection, 0.0, documents.find(connection, number), [made])  # type: ignore[misc]
+            lambda connection, made=told: decision_log.append(connection, 0.0, lookup.find(connection, number), [made])  # type: ignore[misc]
         ).result()
 
 
 def _add(connection: Any, number: int, sweep: SweepSpec, asked: Decision) -> None:
-    row = documents.find(connection, number)
-    log.append(connection, 0.0, row, [asked])
+    row = lookup.find(connection, number)
+    decision_log.append(connection, 0.0, row, [asked])
     [trial] = submission.add_trials(connection, number, row.made, [sweep.complete(asked.body["chosen"])])
     submission.add_places(connection, number, sweep, [trial])
 
 
 def _told(trial: int, chosen: dict[str, Any]) -> Decision:
-    return Decision(kind=Kind.TELL, trial=trial, body={"state": "complete", "value": _loss(chosen), "n": 1, "rows": []})
+    return Decision(
+        kind=DecisionKind.TELL, trial=trial, body={"state": "complete", "value": _loss(chosen), "n": 1, "rows": []}
+    )
 
 
 def _loss(params: dict[str, Any]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 import runyard
-from runyard.client import locate
+from runyard.client import find_yard
 from tests.acceptance.cluster_yard import ClusterYard
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.slurm import Options, SlurmLab
@@ -55,7 +55,7 @@ class ByRunyard:
         self._lab, self._yard = lab, yard
         self._counted, self._log = lab.directory / "commands", yard.home / "up.log"
         self._client = runyard.Client(home=yard.home, start=False)
-        address = locate.read_address(yard.home)
+        address = find_yard.read_address(yard.home)
         assert address is not None, "the yard is up"
         self._process = psutil.Process(address.pid)
         self._add_site()

@@ -11,7 +11,7 @@ COPY pyproject.toml README.md LICENSE /build/
 COPY src /build/src
 RUN --mount=type=cache,target=/root/.cache/pip \
     python3 -m venv /opt/runyard \
-    && /opt/runyard/bin/pip install "/build[postgres,rabbitmq,sweep]" \
+    && /opt/runyard/bin/pip install "/build[postgres,rabbitmq,s3,sweep]" \
     && ln -s /opt/runyard/bin/runyard /usr/local/bin/runyard \
     && useradd --uid 10001 --create-home --home-dir /var/lib/runyard runyard
 

@@ -1,12 +1,11 @@
-"""Writes docs/reference/settings.md from the descriptions in runyard.settings. `make docs` runs it; a test compares."""
+"""Writes docs/reference/settings.md from the declarations in runyard.settings. `make docs` runs it; a test compares."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
-from runyard import settings
+from runyard.model.declaration import Field, declared
+from runyard.settings import Settings, variable_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 
@@ -45,27 +44,14 @@ CLIENT = """
 """
 
 
-class _Asked(dict[str, str]):
-    """An empty environment that remembers which variables were looked for."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self[key] = ""
-        return default
-
-
 def page() -> str:
-    asked = _Asked()
-    settings.load("/nonexistent", asked)
-    rows = [_row(item, asked) for item in dataclasses.fields(settings.Settings) if item.name != "home"]
-    return INTRODUCTION + "".join(rows) + CLIENT
+    return INTRODUCTION + "".join(map(_row, declared(Settings).values())) + CLIENT
 
 
-def _row(item: dataclasses.Field[Any], asked: _Asked) -> str:
-    default = item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
-    shown = "" if default in ("", [], {}, None) else f"`{default}`"
-    variable = f"RUNYARD_{item.name.upper()}"
-    named = f"`{variable}`" if variable in asked else ""
-    return f"| `{item.name}` | {shown} | {named} | {item.metadata['description']} |\n"
+def _row(setting: Field) -> str:
+    default = "" if setting.default in ("", [], {}, None) else f"`{setting.default}`"
+    variable = f"`{variable_of(setting.name)}`" if setting.variable else ""
+    return f"| `{setting.name}` | {default} | {variable} | {setting.help} |\n"
 
 
 if __name__ == "__main__":

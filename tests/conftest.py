@@ -21,9 +21,16 @@ _PROPERTY = "component"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Two busy cores: how long a draw takes says nothing here.
-settings.register_profile("runyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("runyard")
+# Two busy cores: how long a draw takes says nothing here. `make test-long` asks for the many.
+_CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("few", max_examples=25, **_CALM)
+settings.register_profile("many", max_examples=1000, **_CALM)
+settings.load_profile("few")
+
+# Tests of a file that talk to the same lab go to one worker, one after the other: they wait more than they compute, and
+# other workers have the cores meanwhile. One lab for the whole run would mean fewer starts, but its tests alone would
+# then take longer than all others together: those at one RabbitMQ half an hour.
+_LABS = ("slurm", "gridengine", "rabbitmq")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +49,24 @@ def outside_of_the_checkout() -> Iterator[None]:
 def component(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """`component("tmux")` gives its version, or skips the test; the closing table counts it."""
     return lambda name: _need(request.node, name)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group(item: pytest.Item) -> str | None:
+    """The lab that a test talks to, by its fixtures and parameters."""
+    parameters = getattr(item, "callspec", None)
+    words = {*getattr(item, "fixturenames", ()), *(map(str, parameters.params.values()) if parameters else ())}
+    lab = next((lab for lab in _LABS if lab in item.path.name or any(word.startswith(lab) for word in words)), None)
+    if lab is None and words & {"cluster_yard", "cron_yard"}:  # which is told the kind by the test
+        lab = "gridengine" if "gridengine" in item.nodeid else "slurm"
+    is_unit = item.nodeid.startswith("tests/unit/")  # where only words of schedulers are tested
+    return None if lab is None or is_unit else f"{lab}-{item.path.stem}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -80,4 +105,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for group in terminalreporter.stats.values() for report in group]
     terminalreporter.section("real components")
     for line in table.lines(reports, _PROPERTY):
+        terminalreporter.write_line(line)
+    terminalreporter.section("time")
+    for line in table.times(reports):
         terminalreporter.write_line(line)

@@ -1,10 +1,11 @@
-"""runyard: one place for a lab's training runs."""
+"""runyard: manages the training runs of a lab."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from runyard.version import __version__
+
 __all__ = ["Client", "Run", "RunyardError", "__version__"]
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ _HOMES = {"Client": "runyard.client", "Run": "runyard.client", "RunyardError": "
 
 
 def __getattr__(name: str) -> Any:
-    """Load the public names when they are asked for: `runyard --help` must not pay for the client."""
+    """Load the public names on demand: `runyard --help` must not load the client."""
     if name not in _HOMES:
         raise AttributeError(f"module 'runyard' has no attribute {name!r}")
     from importlib import import_module

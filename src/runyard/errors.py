@@ -1,25 +1,25 @@
 """Every error runyard raises on purpose.
 
 RunyardError
-├── InvalidInput        what was given cannot be understood or is out of bounds
-│   └── Unsatisfiable   understood, but no site can ever do it
-├── Unauthorized        no token, or one that nobody knows
+├── InvalidInput        the input is malformed or out of range
+│   └── Unsatisfiable   valid, but no site can ever run it
+├── Unauthorized        no token, or an unknown one
 ├── Forbidden           a known token whose role does not allow this
 ├── NotFound            no such run, site, file
-├── Conflict            the state of things does not allow it
-│   └── Stale           an agent spoke with an old incarnation
+├── Conflict            the current state does not allow it
+│   └── Stale           a request of an agent with an old incarnation
 ├── TooLarge            a body over its limit
 ├── DiskFull            the yard could not write
 ├── ConfigError         a configuration file or variable is wrong
-├── InUse               another process has what only one may have
+├── InUse               another process holds an exclusive resource
 │   ├── HomeInUse       this home directory
 │   └── SiteInUse       this site: it has an agent
 ├── YardUnreachable     no answer from the yard
-│   ├── BlobStoreError  or none from where it keeps files: for whoever waits, the same
-│   └── StoreError      or none from its PostgreSQL
-└── BrokerError         the message broker cannot do its part
+│   ├── BlobStoreError  no answer from its blob store
+│   └── StoreError      no answer from its PostgreSQL
+└── BrokerError         the message broker cannot be used
     ├── BrokerUnreachable   no connection to it, or no answer: trying again may help
-    └── BrokerRefused       it said no: somebody must change something
+    └── BrokerRefused       it refuses: the configuration must be changed
         └── Unroutable      it has no queue for this message
 
 An error crosses HTTP as `{"error": {"code", "message", "fix"}}` and the client rebuilds the same class from `code`.
@@ -97,7 +97,7 @@ class Stale(Conflict):
 
 
 class TooLarge(RunyardError):
-    """The request is too large. `limit`: how many bytes would be taken, where that is known."""
+    """The request is too large. `limit`: the maximum in bytes, if known."""
 
     code = "too_large"
     status = 413
@@ -125,7 +125,7 @@ class ConfigError(RunyardError):
 
 
 class InUse(RunyardError):
-    """Another process has it. `elsewhere`: on another machine, of which nothing can be known from here."""
+    """Another process holds it. `elsewhere`: on another machine, whose processes cannot be checked from here."""
 
     code = "in_use"
 
@@ -155,7 +155,7 @@ class YardUnreachable(RunyardError):
 
 
 class BlobStoreError(YardUnreachable):
-    """The yard's blob store cannot do its part."""
+    """The yard's blob store cannot be used."""
 
     code = "blob_store"
     exit_code = 1
@@ -168,7 +168,7 @@ class StoreError(YardUnreachable):
 
 
 class BrokerError(RunyardError):
-    """The message broker cannot do its part."""
+    """The message broker cannot be used."""
 
     code = "broker"
     status = 503
@@ -193,7 +193,7 @@ class Unroutable(BrokerRefused):
 
 
 def from_json(status: int, body: object) -> RunyardError:
-    """Rebuild the error that a server sent, or a plain one when the body is not ours."""
+    """Rebuild the error that a server sent, or a plain one if the body is not from a yard."""
     detail = body.get("error") if isinstance(body, dict) else None
     if not isinstance(detail, dict):
         return RunyardError(f"the server answered {status} without an explanation")

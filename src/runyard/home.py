@@ -1,4 +1,4 @@
-"""The home directory of a yard: who may use it, and who is using it now."""
+"""The home directory of a yard: whether it may be used, and which process uses it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LOCK_PAUSE = 0.05
 
 
 def prepare(settings: Settings) -> None:
-    """Make the home, for its owner alone."""
+    """Create the home, accessible to its owner only."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         if settings.home.stat().st_uid == os.getuid():
             settings.home.chmod(0o700)
     except OSError as error:
         raise errors.ConfigError(
-            f"{settings.home} cannot be used: {error.strerror}", "set RUNYARD_HOME to another place"
+            f"{settings.home} cannot be used: {error.strerror}", "set RUNYARD_HOME to another directory"
         ) from None
 
 
@@ -55,7 +55,7 @@ def refuse_daemon(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def lock(settings: Settings, wait: float = 0.0, bound: float | None = None) -> Iterator[None]:
-    """Own the home while the context is open; raises HomeInUse, DiskFull. `bound`: this process ends within so many
+    """Lock the home while the context is open; raises HomeInUse, DiskFull. `bound`: this process ends within so many
     seconds."""
     prepare(settings)
     deadline = time.monotonic() + wait
@@ -83,7 +83,7 @@ def _in_use(settings: Settings, held: locks.Held) -> errors.HomeInUse:
 
 
 def first_token(path: Path) -> str:
-    """The owner's token: made at the first start, readable by the owner alone."""
+    """The owner's token: created at the first start, readable by the owner only."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:

@@ -1,11 +1,10 @@
-"""One process at a time, on a disk that one machine has or several share. Whoever is refused learns who has it.
+"""Exclusive locks on a local disk or one that several machines share. A refused process learns who holds the lock.
 
 `<path>` carries the kernel's lock, which decides between processes of one machine. `<path>.holder` names the holder.
-Where several machines see the place, the kernel's lock may not reach the others: there the name decides as well. It is
-taken with link(2), which succeeds for one of all machines, and counts until its holder takes it out. What a killed
-process left is taken out by the next one of the same machine; another machine cannot know that it was killed, and is
-refused. Only a holder that named a bound, after which it has ended by itself or can do no harm, is not waited for any
-longer than that.
+On a shared disk, the kernel's lock may not be seen by other machines: there the holder file decides as well. It is
+created with link(2), which succeeds on one machine only, and counts until its holder deletes it. The file of a killed
+process is deleted by the next one of the same machine; another machine cannot know that it was killed, and is
+refused. Only a holder with a bound, after which it has ended by itself or can do no harm, expires.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from runyard import machine
 
-SLACK_S = 30.0  # beyond a holder's bound: for clocks that run apart
+SLACK_S = 30.0  # beyond a holder's bound: for differences between clocks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,12 +30,12 @@ class Holder:
     pid: int
     host: str
     boot_id: str
-    mark: str = ""  # tells two holds of one process apart
-    bound: float | None = None  # seconds after which nobody has to wait for this holder any more
+    mark: str = ""  # distinguishes two locks of one process
+    bound: float | None = None  # seconds after which this holder expires
 
     @property
     def is_elsewhere(self) -> bool:
-        """On another machine, of which nothing can be known from here."""
+        """On another machine, whose processes cannot be checked from here."""
         return self.host != socket.gethostname()
 
     def __str__(self) -> str:
@@ -44,7 +43,7 @@ class Holder:
 
 
 class Held(Exception):
-    """Somebody else has it; nothing more is known while that one has not written down its name."""
+    """Another process holds it; its name is unknown if it has not written its holder file yet."""
 
     def __init__(self, holder: Holder | None) -> None:
         super().__init__(str(holder or "another process"))
@@ -54,9 +53,9 @@ class Held(Exception):
 
 @contextlib.contextmanager
 def held(path: Path, *, shared: bool, bound: float | None = None) -> Iterator[Callable[[], None]]:
-    """Have it while the context is open; raises Held. Its directory must be there.
+    """Hold it while the context is open; raises Held. Its directory must exist.
 
-    A `bound` is seconds after which nobody has to wait for us. It begins anew whenever what this gives is called.
+    A `bound` is seconds after which our lock expires. Calling the returned function renews it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     me = Holder(
@@ -73,14 +72,14 @@ def held(path: Path, *, shared: bool, bound: float | None = None) -> Iterator[Ca
 
 
 def holder_here(path: Path) -> int | None:
-    """The process of this machine that is named as having it, since the machine's last start; it may be gone."""
+    """The process of this machine in the holder file, since the machine's last start; it may have ended."""
     named = _read(_name_file(path))
     here = named is not None and not named.is_elsewhere and named.boot_id == machine.boot_id()
     return named.pid if named is not None and here else None
 
 
 def is_held_here(path: Path) -> bool:
-    """Whether a process of this machine has it now."""
+    """Whether a process of this machine holds it now."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -112,7 +111,7 @@ def _take(descriptor: int, name: Path, me: Holder, shared: bool) -> None:
 
 
 def _take_name(name: Path, draft: Path, me: Holder) -> None:
-    """Raises Held. We have the kernel's lock: no other process of this machine is at this."""
+    """Raises Held. We have the kernel's lock: no other process of this machine is here."""
     if _link(draft, name):
         return
     there = _read(name)
@@ -133,14 +132,14 @@ def _link(draft: Path, name: Path) -> bool:
 
 
 def _is_over(there: Holder, name: Path, now: Path) -> bool:
-    """Past its bound, by the clock of the file server: that one gave both files their times."""
+    """Past its bound, by the clock of the file server, which set the times of both files."""
     with contextlib.suppress(FileNotFoundError):
         return there.bound is not None and now.stat().st_mtime - name.stat().st_mtime > there.bound + SLACK_S
     return False
 
 
 def _put_away(name: Path, judged: Holder | None, me: Holder) -> bool:
-    """Take out the name of one who is gone. False: it was another one by then, and is back."""
+    """Delete the holder file of a process that has ended. False: it was another one by then, and is restored."""
     aside = _aside(name, me, "gone")
     try:
         os.rename(name, aside)
@@ -177,7 +176,7 @@ def _write(path: Path, me: Holder) -> None:
 
 
 def _read(name: Path) -> Holder | None:
-    """None also for what is not a name."""
+    """None also for an invalid file."""
     try:
         return Holder(**json.loads(name.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""A background part of a yard that works pass by pass: soon after a hint, and from time to time without one."""
+"""A background part of a yard that works in passes: soon after a hint, and regularly without one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import abc
 import threading
 import time
 
-LOOK_S = 2.0  # between two looks whether anybody still waits for a stop
+LOOK_S = 2.0  # between two checks whether the pass has ended
 
 
 class Loop(abc.ABC):
-    """Each has a thread of its own, so a slow one keeps nobody else waiting."""
+    """Each has its own thread, so that a slow one delays no other."""
 
-    again_s = 2.0  # between two looks, where no hint came
-    gather_s = 0.0  # what comes together is dealt with together
-    apart_s = 0.0  # no two passes begin sooner after each other
-    by_one = True  # where a yard has several servers, one of them at a time does it
+    again_s = 2.0  # between two passes without a hint
+    gather_s = 0.0  # delay after a hint, to handle several together
+    apart_s = 0.0  # minimum time between the starts of two passes
+    by_one = True  # with several servers, one of them at a time does it
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.name = name
@@ -23,10 +23,10 @@ class Loop(abc.ABC):
 
     @abc.abstractmethod
     def tick(self) -> bool:
-        """One pass; True when there may be more to do at once."""
+        """One pass; True if there may be more to do at once."""
 
     def ring(self) -> None:
-        """There may be something to do. From any thread; never waits."""
+        """There may be something to do. From any thread; never blocks."""
         self._wanted.set()
 
     def __call__(self, stop: threading.Event) -> None:
@@ -42,12 +42,12 @@ class Loop(abc.ABC):
             left.set()
 
     def _wait(self, seconds: float) -> None:
-        """Until it rings. Whatever rang until now is for the next pass."""
+        """Until a hint. All earlier hints are for the next pass."""
         self._wanted.wait(seconds)
         self._wanted.clear()
 
     def _ring_after(self, stop: threading.Event, left: threading.Event) -> None:
-        """A stop is not slept through. Nobody waits for one on behalf of a pass that failed."""
+        """Wake the loop when it is to stop, unless the pass has ended (`left`)."""
         while not stop.wait(LOOK_S) and not left.is_set():
             pass
         self.ring()

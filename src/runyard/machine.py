@@ -1,4 +1,4 @@
-"""Who this machine is. The client and the agent compute the same answers, so that a run knows its way home."""
+"""Identity of this machine. The client and the agent compute the same values, so that a run can find its submitter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node_name() -> str:
 
 @functools.cache
 def host_id() -> str:
-    """A stable name of this machine and this Unix user: what one left in the environment, the other may use.
+    """A stable name of this machine and this Unix user, by which an agent recognizes the submitter's environment.
 
     The node's name is a part of it because containers of one image share their machine-id.
     """
@@ -38,7 +38,7 @@ def boot_id() -> str:
 
 
 def _boot_session() -> str:
-    """macOS keeps the same thing behind a command."""
+    """macOS has it in a sysctl."""
     try:
         command = ["sysctl", "-n", "kern.bootsessionuuid"]
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
@@ -59,7 +59,7 @@ def _first_text(paths: tuple[str, ...]) -> str:
 
 
 def is_network_filesystem(path: Path | str, mountinfo: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Whether this path (or the nearest existing parent) lies on a file system that other machines share."""
+    """Whether this path (or the nearest existing parent) is on a network file system."""
     return NETWORK_FILE_SYSTEMS.fullmatch(_filesystem_type(os.path.realpath(path), _mounts(mountinfo))) is not None
 
 

@@ -1,6 +1,6 @@
 """Settings of a yard and its embedded site: the defaults, `<home>/config.toml`, then RUNYARD_* variables.
 
-Read once at start. docs/reference/settings.md is made from the descriptions of the fields.
+Read once at start. docs/reference/settings.md is made from the declarations.
 """
 
 from __future__ import annotations
@@ -8,118 +8,225 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from runyard import errors
-from runyard.model import disk_reserve, fields, nodes, spec, units
+from runyard.model import fields, setting_values
 from runyard.model.bridge import RodanBridge
+from runyard.model.declaration import Declared, declared, field
 from runyard.model.intake import Intake
 from runyard.model.mirror import Mirror
 from runyard.model.secret import Secret
+from runyard.model.setting_values import COUNT, NAMES, TEXT, TEXTS
+from runyard.model.values import Choice, Duration, Part, Size, Tables, Whole
 from runyard.model.webhook import Webhook
-
-SHORTEST_PERMIT_S = 30
-
-
-def _setting(default: Any, description: str, *, shown: bool = True) -> Any:
-    """`shown` is for the text that a debugger or a log makes of the settings: what may hold a password is not in it."""
-    metadata = {"description": description}
-    if isinstance(default, (list, dict)):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata, repr=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    home: Path = field(metadata={"description": "The directory that holds everything of this yard"})
-    host: str = _setting("127.0.0.1", "Address to listen on")
-    port: int = _setting(9090, "Port to listen on; 0 takes any free one")
-    allowed_hosts: list[str] = _setting([], "Further values of the Host header to accept, besides the loopback names")
-    trusted_networks: list[str] = _setting(
-        [], "Networks whose machines may call recipes without a token: 192.168.1.0/24"
-    )
-    public_url: str = _setting("", "Address at which other machines reach this yard: https://yard.lab.example")
-    url: str = _setting("", "Address of a yard elsewhere, whose token is the file `token` here; empty: its own yard")
-    ca_file: str = _setting("", "File with the certificates to trust at that address; empty means the system's")
-    store: str = _setting(
-        "", "postgresql:// address of the store; empty means the SQLite file in the home directory", shown=False
-    )
-    store_password_file: str = _setting("", "A file with the store's password, for an address without one")
-    blobs: str = _setting("", "Directory or s3://bucket/prefix for files and logs; empty means in the home directory")
-    s3_key_id: str = _setting("", "Name of the access key of the bucket")
-    s3_secret: str = _setting("", "Its secret; better as the variable than in the file", shown=False)
-    s3_secret_file: str = _setting("", "A file with its secret, such as a secret of Docker or systemd")
-    s3_region: str = _setting("us-east-1", "Region of the bucket; stores other than Amazon's take the usual one")
-    s3_endpoint: str = _setting("", "host:port of an S3 store other than Amazon's, reached by https")
-    s3_ca_file: str = _setting("", "A file with the authority of its certificate; empty means those of the system")
-    broker: str = _setting(
-        "",
-        "amqps:// address of a RabbitMQ that wakes agents elsewhere, user@host/vhost; empty means without",
-        shown=False,
-    )
-    broker_password: str = _setting("", "Its password; better as the variable than in the file", shown=False)
-    broker_password_file: str = _setting("", "A file with its password, such as a secret of Docker or systemd")
-    broker_ca_file: str = _setting("", "A file with the authority of its certificate; empty means those of the system")
-    event_exchange: str = _setting("runyard.events", "Topic exchange of the broker that is told of states; empty: none")
-    intake: dict[str, Intake] = _setting({}, "Tables, one for each queue of requests: see [requests](requests.md)")
-    webhook: dict[str, Webhook] = _setting({}, "Tables, one for each address to tell: see [requests](requests.md)")
-    bridge: dict[str, RodanBridge] = _setting({}, "The table [bridge.rodan]: see [from Rodan](../howto/from-rodan.md)")
-    mirror: Mirror | None = _setting(
-        None, "The table [mirror]: a shared directory for results, see [results](../howto/results.md)"
-    )
-    agent_tokens: dict[str, str] = _setting(
-        {}, "For each site that agents serve, a file with their token; site and token are made at the start"
-    )
-    local_site: str = _setting(
-        "auto", "auto: the yard's own machine takes runs; named: only those with --site local; off: none"
-    )
-    cpus: int = _setting(0, "CPU slots of the site 'local'; 0 means as many as this machine lets us use")
-    memory: int = _setting(
-        0, "Memory slots of the site 'local' in bytes (or like \"64G\"); 0 means all of this machine's"
-    )
-    gpus: list[str] = _setting([], "GPU UUIDs of the site 'local'; empty means those that NVML finds")
-    node: str = _setting("", "Name of this node for `--node`; empty means the machine's own name")
-    labels: list[str] = _setting([], 'Labels of this node for `--label`, such as "fast" or "rack=a"')
-    only_projects: list[str] = _setting([], "The agent here takes only runs of these projects; empty: of all")
-    only_users: list[str] = _setting([], "The agent here takes only runs of these people; empty: of all")
-    scratch: str = _setting(
-        "", "Directory in which runs get scratch space (TMPDIR); empty: see [nodes](../howto/nodes.md)"
-    )
-    disk_reserve: str = _setting(
-        "", 'Free space below which nothing new starts, like "5G" or "10%"; empty: 5 %, and 2G at most; 0: none'
-    )
-    spool: list[str] = _setting([], "Drop boxes to look into: see [drop boxes](../howto/drop-box.md)")
-    spool_sites: list[str] = _setting([], "Sites whose agents may hand in runs of people from drop boxes")
-    spool_limit: int = _setting(20 << 30, 'Most bytes of one bundle in a drop box (or like "20G")')
-    spool_files: int = _setting(100_000, "Most files of one bundle in a drop box")
-    python: str = _setting("", "Interpreter for runners; empty means the one that runs the yard")
-    network_home: str = _setting("auto", "Whether the home is on a network file system: auto, yes or no")
-    daemon: str = _setting("auto", "auto: a yard stays running unless the home is on a network file system; no: never")
-    lease: int = _setting(60, "Seconds after which a silent agent counts as unreachable")
-    lost_after: int = _setting(86400, "Seconds after which runs of an unreachable agent end as lost")
-    permit: int = _setting(
-        300, "Seconds after which runs that are retried when lost end themselves if their agent is cut off; 0: never"
-    )
-    checkpoint_days: int = _setting(
-        30, "Days for which the checkpoints of a run that did not succeed stay at its site after its end"
-    )
-    body_limit: int = _setting(64 << 20, 'Largest JSON body in bytes (or like "64M")')
-    code_limit: int = _setting(200 << 20, 'Most bytes of code that a submit from here sends (or like "200M")')
-    code_files: int = _setting(20_000, "Most files of code that a submit from here sends")
-    data_limit: int = _setting(
-        20 << 30, 'Most bytes of one folder of data that a submit from here sends (or like "20G")'
-    )
-    input_limit: int = _setting(
-        20 << 30, 'Most bytes of one file that an agent here fetches for a run with `--input` (or like "20G")'
-    )
-    secrets: dict[str, Secret] = _setting(
-        {}, "Tables, one for each secret that `--input` may name: see [code and data](../howto/code-and-data.md)"
-    )
-    log_level: str = _setting("info", "debug, info, warning or error")
+class Settings(Declared):
+    home: Path  # the directory that holds everything of this yard
+    host: str = field(TEXT, default="127.0.0.1", variable=True, help="Address to listen on")
+    port: int = field(Whole(0, 65535), default=9090, variable=True, help="Port to listen on; 0 takes any free one")
+    allowed_hosts: list[str] = field(
+        TEXTS, make=list, variable=True,
+        help="Further values of the Host header to accept, besides the loopback names",
+    )  # fmt: skip
+    trusted_networks: list[str] = field(
+        setting_values.NETWORKS, make=list, variable=True,
+        help="Networks whose machines may call recipes without a token: 192.168.1.0/24",
+    )  # fmt: skip
+    public_url: str = field(
+        setting_values.WEB_ADDRESS, default="", variable=True,
+        help="Address at which other machines reach this yard: https://yard.lab.example",
+    )  # fmt: skip
+    url: str = field(
+        TEXT, default="",
+        help="Address of a yard elsewhere, whose token is the file `token` here; empty: its own yard",
+    )  # fmt: skip
+    ca_file: str = field(
+        TEXT, default="",
+        help="File with the certificates to trust at that address; empty means the system's",
+    )  # fmt: skip
+    store: str = field(
+        TEXT, default="", variable=True, secret=True,
+        help="postgresql:// address of the store; empty means the SQLite file in the home directory",
+    )  # fmt: skip
+    store_password_file: str = field(
+        TEXT, default="", variable=True,
+        help="A file with the store's password, for an address without one",
+    )  # fmt: skip
+    blobs: str = field(
+        TEXT, default="", variable=True,
+        help="Directory or s3://bucket/prefix for files and logs; empty means in the home directory",
+    )  # fmt: skip
+    s3_key_id: str = field(
+        TEXT, default="", variable=True,
+        help="Id of the bucket's access key; empty means AWS variables, a profile or a role",
+    )  # fmt: skip
+    s3_secret: str = field(
+        TEXT, default="", variable=True, secret=True,
+        help="Its secret; better as the variable than in the file",
+    )  # fmt: skip
+    s3_secret_file: str = field(
+        TEXT, default="", variable=True,
+        help="A file with its secret, such as a secret of Docker or systemd",
+    )  # fmt: skip
+    s3_region: str = field(
+        TEXT, default="us-east-1", variable=True,
+        help="Region of the bucket; stores other than Amazon's take the usual one",
+    )  # fmt: skip
+    s3_endpoint: str = field(
+        TEXT, default="", variable=True,
+        help="host:port of an S3 store other than Amazon's, reached by https",
+    )  # fmt: skip
+    s3_ca_file: str = field(
+        TEXT, default="", variable=True,
+        help="A file with the authority of its certificate; empty means those of the system",
+    )  # fmt: skip
+    broker: str = field(
+        TEXT, default="", variable=True, secret=True,
+        help="amqps:// address of a RabbitMQ that wakes agents elsewhere, user@host/vhost; empty means without",
+    )  # fmt: skip
+    broker_password: str = field(
+        TEXT, default="", variable=True, secret=True,
+        help="Its password; better as the variable than in the file",
+    )  # fmt: skip
+    broker_password_file: str = field(
+        TEXT, default="", variable=True,
+        help="A file with its password, such as a secret of Docker or systemd",
+    )  # fmt: skip
+    broker_ca_file: str = field(
+        TEXT, default="", variable=True,
+        help="A file with the authority of its certificate; empty means those of the system",
+    )  # fmt: skip
+    event_exchange: str = field(
+        TEXT, default="runyard.events",
+        help="Topic exchange of the broker to which changes of state are published; empty: none",
+    )  # fmt: skip
+    intake: dict[str, Intake] = field(
+        Tables(Intake.parse_table), make=dict,
+        help="Tables, one for each queue of requests: see [requests](requests.md)",
+    )  # fmt: skip
+    webhook: dict[str, Webhook] = field(
+        Tables(Webhook.parse_table), make=dict,
+        help="Tables, one for each address to tell: see [requests](requests.md)",
+    )  # fmt: skip
+    bridge: dict[str, RodanBridge] = field(
+        Tables(RodanBridge.parse_table), make=dict,
+        help="The table [bridge.rodan]: see [from Rodan](../howto/from-rodan.md)",
+    )  # fmt: skip
+    mirror: Mirror | None = field(
+        Part(Mirror), default=None,
+        help="The table [mirror]: a shared directory for results, see [results](../howto/results.md)",
+    )  # fmt: skip
+    agent_tokens: dict[str, str] = field(
+        setting_values.TOKEN_FILES, make=dict, variable=True,
+        help="For each site that agents serve, a file with their token; site and token are made at the start",
+    )  # fmt: skip
+    local_site: str = field(
+        Choice(("auto", "named", "off")), default="auto", variable=True,
+        help="auto: the yard's own machine takes runs; named: only those with --site local; off: none",
+    )  # fmt: skip
+    cpus: int = field(
+        COUNT, default=0, variable=True,
+        help="CPU slots of the site 'local'; 0 means as many as this machine lets us use",
+    )  # fmt: skip
+    memory: int = field(
+        Size(zero=True), default=0, variable=True,
+        help='Memory slots of the site \'local\' in bytes (or like "64G"); 0 means all of this machine\'s',
+    )  # fmt: skip
+    gpus: list[str] = field(TEXTS, make=list, help="GPU UUIDs of the site 'local'; empty means those that NVML finds")
+    node: str = field(
+        setting_values.NODE, default="", variable=True,
+        help="Name of this node for `--node`; empty means the machine's own name",
+    )  # fmt: skip
+    labels: list[str] = field(
+        setting_values.LABELS, make=list, variable=True,
+        help='Labels of this node for `--label`, such as "fast" or "rack=a"',
+    )  # fmt: skip
+    only_projects: list[str] = field(
+        NAMES, make=list, variable=True,
+        help="The agent here takes only runs of these projects; empty: of all",
+    )  # fmt: skip
+    only_users: list[str] = field(
+        NAMES, make=list, variable=True,
+        help="The agent here takes only runs of these people; empty: of all",
+    )  # fmt: skip
+    scratch: str = field(
+        setting_values.SCRATCH, default="", variable=True,
+        help="Directory in which runs get scratch space (TMPDIR); empty: see [nodes](../howto/nodes.md)",
+    )  # fmt: skip
+    disk_reserve: str = field(
+        setting_values.DISK_RESERVE, default="", variable=True,
+        help='Free space below which nothing new starts, like "5G" or "10%"; empty: 5 %, and 2G at most; 0: none',
+    )  # fmt: skip
+    spool: list[str] = field(
+        TEXTS, make=list, variable=True,
+        help="Drop boxes to look into: see [drop boxes](../howto/drop-box.md)",
+    )  # fmt: skip
+    spool_sites: list[str] = field(
+        TEXTS, make=list, variable=True,
+        help="Sites whose agents may submit runs from drop boxes in the name of their owners",
+    )  # fmt: skip
+    spool_limit: int = field(
+        Size(zero=True), default=20 << 30,
+        help='Most bytes of one bundle in a drop box (or like "20G")',
+    )  # fmt: skip
+    spool_files: int = field(COUNT, default=100_000, help="Most files of one bundle in a drop box")
+    python: str = field(
+        TEXT, default="", variable=True,
+        help="Interpreter for runners; empty means the one that runs the yard",
+    )  # fmt: skip
+    network_home: str = field(
+        Choice(("auto", "yes", "no")), default="auto", variable=True,
+        help="Whether the home is on a network file system: auto, yes or no",
+    )  # fmt: skip
+    daemon: str = field(
+        Choice(("auto", "no")), default="auto", variable=True,
+        help="auto: a yard stays running unless the home is on a network file system; no: never",
+    )  # fmt: skip
+    lease: int = field(Duration(), default=60, help="Seconds after which a silent agent counts as unreachable")
+    lost_after: int = field(
+        Duration(), default=86400,
+        help="Seconds after which runs of an unreachable agent end as lost",
+    )  # fmt: skip
+    permit: int = field(
+        setting_values.PERMIT, default=300,
+        help="Seconds after which runs that are retried when lost end themselves if their agent is cut off; 0: never",
+    )  # fmt: skip
+    checkpoint_days: int = field(
+        COUNT, default=30,
+        help="Days for which the checkpoints of a run that did not succeed stay at its site after its end",
+    )  # fmt: skip
+    body_limit: int = field(Size(zero=True), default=64 << 20, help='Largest JSON body in bytes (or like "64M")')
+    code_limit: int = field(
+        Size(zero=True), default=200 << 20, variable=True,
+        help='Most bytes of code that a submit from here sends (or like "200M")',
+    )  # fmt: skip
+    code_files: int = field(
+        COUNT, default=20_000, variable=True,
+        help="Most files of code that a submit from here sends",
+    )  # fmt: skip
+    data_limit: int = field(
+        Size(zero=True), default=20 << 30, variable=True,
+        help='Most bytes of one folder of data that a submit from here sends (or like "20G")',
+    )  # fmt: skip
+    input_limit: int = field(
+        Size(zero=True), default=20 << 30,
+        help='Most bytes of one file that an agent here fetches for a run with `--input` (or like "20G")',
+    )  # fmt: skip
+    secrets: dict[str, Secret] = field(
+        Tables(Secret.parse_table), make=dict,
+        help="Tables, one for each secret that `--input` may name: see [code and data](../howto/code-and-data.md)",
+    )  # fmt: skip
+    log_level: str = field(
+        Choice(("debug", "info", "warning", "error")), default="info", variable=True,
+        help="debug, info, warning or error",
+    )  # fmt: skip
 
     @property
     def database(self) -> Path:
@@ -127,7 +234,7 @@ class Settings:
 
     @property
     def store_url(self) -> str:
-        """With its password: for whoever opens the store, and for nobody to read."""
+        """With its password: only for opening the store, never shown."""
         if not self.store:
             return f"sqlite:///{self.database}"
         secret = read_secret(self.store_password_file, "the store's password", "check `store_password_file`")
@@ -209,21 +316,25 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     """What a person sets for one command, or a container at its start: the rest belongs into the file."""
     found = {}
-    for name in _VARIABLES:
-        variable = f"RUNYARD_{name.upper()}"
-        if environ.get(variable):
-            found[name] = _clean(name, _read_variable(name, environ[variable]), variable)
+    for name, one in declared(Settings).items():
+        variable = variable_of(name)
+        if one.variable and environ.get(variable):
+            found[name] = _clean(name, _read_variable(one.default, environ[variable]), variable)
     return found
 
 
-def _read_variable(name: str, value: str) -> Any:
+def variable_of(name: str) -> str:
+    return f"RUNYARD_{name.upper()}"
+
+
+def _read_variable(default: Any, value: str) -> Any:
     """Lists have commas between their items, tables too: `name=value,name=value`."""
-    if _TYPES[name] == "int" and value.isdigit():
+    if isinstance(default, int) and value.isdigit():
         return int(value)
     items = [item.strip() for item in value.split(",") if item.strip()]
-    if _TYPES[name] == "list[str]":
+    if isinstance(default, list):
         return items
-    if _TYPES[name] == "dict[str, str]":
+    if isinstance(default, dict):
         return {key: item for key, _, item in (item.partition("=") for item in items)}
     return value
 
@@ -234,82 +345,12 @@ def _old_broker(environ: Mapping[str, str]) -> dict[str, str]:
     return {"broker": f"amqp://guest@{host}//"} if host and not environ.get("RABBITMQ_USER") else {}
 
 
-_VARIABLES = (
-    "port", "host", "allowed_hosts", "trusted_networks", "public_url", "store", "store_password_file", "blobs",
-    "s3_key_id", "s3_secret", "s3_secret_file", "s3_region", "s3_endpoint", "s3_ca_file", "broker",
-    "broker_password", "broker_password_file", "broker_ca_file", "agent_tokens", "local_site", "cpus", "memory",
-    "python", "network_home", "daemon", "code_limit", "code_files", "data_limit", "log_level",
-    "node", "labels", "only_projects", "only_users", "scratch", "disk_reserve",
-    "spool", "spool_sites",
-)  # fmt: skip
-_TYPES = {item.name: str(item.type) for item in dataclasses.fields(Settings) if item.name != "home"}
-
-
 def _clean(name: str, value: Any, where: str) -> Any:
     try:
-        fields.one_of(name, "setting", _TYPES)
-        return _checked(name, value)
+        fields.one_of(name, "setting", declared(Settings))
+        return declared(Settings)[name].value.parse(value, name)
     except errors.InvalidInput as error:
         raise errors.ConfigError(f"{where}: {error.message}", error.fix) from None
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name in _READERS:
-        return _READERS[name](value)
-    if name in _CHOICES:
-        return fields.one_of(value, name, _CHOICES[name])
-    if name in _TABLES:
-        return {key: _TABLES[name](key, item) for key, item in _table(value, name).items()}
-    if name in _SIZES and value != 0:
-        return units.parse_size(value, name)
-    if _TYPES[name] == "int":
-        return fields.integer(value, name, 0, 1 << 60)
-    if _TYPES[name] == "list[str]":
-        return fields.texts(value, name, 1000)
-    return fields.text(value, name, 4096, empty=True)
-
-
-def _permit(value: object) -> int:
-    seconds = units.parse_duration(value, "permit") if value != 0 else 0
-    if 0 < seconds < SHORTEST_PERMIT_S:
-        raise errors.InvalidInput(
-            f"permit: agents speak every few seconds, so {SHORTEST_PERMIT_S} s are the least", "or 0, for none"
-        )
-    return seconds
-
-
-def _node(value: object) -> str:
-    return nodes.parse_name(value, "node") if value else ""
-
-
-def _names(value: object, where: str) -> list[str]:
-    return [spec.name_text(item, where) for item in fields.texts(value, where, 100)]
-
-
-def _scratch(value: object) -> str:
-    path = fields.text(value, "scratch", 4096, empty=True)
-    if path and not path.startswith(("/", "$")):
-        raise errors.InvalidInput(f"scratch: {path!r} is not an absolute path", "start it with / or a variable")
-    return path
-
-
-def _disk_reserve(value: object) -> str:
-    text = str(value)
-    disk_reserve.parse(text)
-    return text
-
-
-def _table(value: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput(f"{name}: must be tables", f"write them as [{name}.NAME]")
-    return value
-
-
-def _token_file(item: tuple[str, object]) -> tuple[str, str]:
-    site, path = item
-    if spec.name_text(site, "agent_tokens") == "local":
-        raise errors.InvalidInput("agent_tokens: the site 'local' is served by the yard itself", "choose another name")
-    return site, fields.text(path, f"agent_tokens.{site}", 4096)
 
 
 def _with_password(url: str, password: str) -> str:
@@ -319,52 +360,3 @@ def _with_password(url: str, password: str) -> str:
     if not at or ":" in login or "/" in login:
         return url
     return f"{scheme}://{login}:{quote(password, safe='')}@{place}"
-
-
-def _public_url(value: object) -> str:
-    text = fields.text(value, "public_url", 1000, empty=True)
-    if text and not text.startswith(("http://", "https://")):
-        raise errors.InvalidInput("public_url: begins with neither http:// nor https://", "write it out")
-    return text
-
-
-def _network(text: str) -> str:
-    import ipaddress
-
-    try:
-        return str(ipaddress.ip_network(text))
-    except ValueError as error:
-        loose = ipaddress.ip_network(text, strict=False) if "host bits" in str(error) else None
-        fix = f"write {loose}" if loose else "write it like 192.168.1.0/24"
-        raise errors.InvalidInput(f"trusted_networks: {text!r} is not a network", fix) from None
-
-
-_CHOICES = {
-    "network_home": ("auto", "yes", "no"),
-    "daemon": ("auto", "no"),
-    "local_site": ("auto", "named", "off"),
-    "log_level": ("debug", "info", "warning", "error"),
-}
-_TABLES: dict[str, Callable[[str, object], Any]] = {
-    "intake": Intake.parse,
-    "webhook": Webhook.parse,
-    "bridge": RodanBridge.parse,
-    "secrets": Secret.parse,
-}
-_SIZES = ("memory", "body_limit", "code_limit", "data_limit", "input_limit", "spool_limit")
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "port": lambda value: fields.integer(value, "port", 0, 65535),
-    "lease": lambda value: units.parse_duration(value, "lease"),
-    "lost_after": lambda value: units.parse_duration(value, "lost_after"),
-    "permit": _permit,
-    "node": _node,
-    "labels": lambda value: list(nodes.parse_labels(value, "labels")),
-    "only_projects": lambda value: _names(value, "only_projects"),
-    "only_users": lambda value: _names(value, "only_users"),
-    "scratch": _scratch,
-    "disk_reserve": _disk_reserve,
-    "agent_tokens": lambda value: dict(map(_token_file, _table(value, "agent_tokens").items())),
-    "public_url": _public_url,
-    "mirror": Mirror.parse,
-    "trusted_networks": lambda value: [_network(item) for item in fields.texts(value, "trusted_networks", 100)],
-}

@@ -1,4 +1,4 @@
-"""Files from other people's web servers: redirects carry no secret to anywhere else, and certificates are checked."""
+"""Downloads from web servers: redirects send no secret to other hosts, and certificates are checked."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import urllib.request
 from email.message import Message
 from typing import IO
 
-from runyard import __version__, errors
+from runyard import errors
+from runyard.version import __version__
 
 Origin = tuple[str, str | None, int]
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Followed, and with the secret only as long as they stay where it belongs."""
+    """Redirects are followed, with the secret only on the same host."""
 
     max_redirections = 5
 
@@ -38,7 +39,7 @@ def origin(url: str) -> Origin:
 
 
 def context(authorities: str, setting: str) -> ssl.SSLContext:
-    """`setting` is what names the file; without one, the system's authorities are trusted."""
+    """`setting` is the name of the setting, for errors; without a file, the system's authorities are trusted."""
     try:
         return ssl.create_default_context(cafile=authorities or None)
     except (OSError, ssl.SSLError) as error:

@@ -16,12 +16,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import runyard
 from tests.acceptance.witness import until
+from tests.labs import commands
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.cluster import Cluster
 
 START_S = 180.0
-TELL_S = 60.0  # an ending is told within this time of the scheduler knowing it
+TELL_S = 180.0  # an ending is told within this time of the scheduler knowing it: a minute, and more on a busy machine
 SITE = "cedar"
 
 
@@ -65,7 +67,7 @@ class ClusterYard(OnCluster):
         self.home.mkdir(mode=0o700)
         lab.user.own(self.home)
         self._site = ["--kind", kind, "--dir", str(self.home / "site"), "--python", NODE_PYTHON, *options]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: commands.Started | None = None
 
     @property
     def env(self) -> dict[str, str]:
@@ -74,10 +76,9 @@ class ClusterYard(OnCluster):
 
     def start(self) -> None:
         with (self.home / "up.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                self.lab.user.runyard("up")[0], env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, **self.lab.user.popen_options(),
-            )  # fmt: skip
+            self._process = commands.start(
+                ["up"], env=self.env, cwd=self.home, log=log, interpreter=self.lab.user.interpreter()
+            )
         deadline = time.monotonic() + START_S
         while self.cli("status").returncode:
             assert self._process.poll() is None and time.monotonic() < deadline, (self.home / "up.log").read_text()
@@ -104,10 +105,13 @@ class ClusterYard(OnCluster):
         shutil.rmtree(self.home, ignore_errors=True)  # what still runs on the cluster may write there
 
     def cli(self, *words: str, timeout: float = 240, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.lab.user.runyard(*words)[0], env=self.env, cwd=cwd or self.home, capture_output=True, text=True,
-            timeout=timeout, check=False, **self.lab.user.popen_options(),
-        )  # fmt: skip
+        interpreter = self.lab.user.interpreter()
+        return commands.run(words, env=self.env, cwd=cwd or self.home, timeout=timeout, interpreter=interpreter)
+
+    def show(self, run_id: int) -> dict[str, Any]:
+        """By the API: tests look often, and each command would be a process."""
+        with runyard.Client(home=self.home, start=False) as client:
+            return client.run(run_id).data
 
     def submit(self, *words: str) -> int:
         answer = self.cli("submit", "--quiet", "--site", SITE, *words)

@@ -81,7 +81,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Callable[..., Yard]]:
     if request.param == "embedded":
         yield request.getfixturevalue("make_yard")
         return
-    places = {"store": request.getfixturevalue("postgres_url"), "broker": request.getfixturevalue("broker_url")}
+    places = {"store": request.getfixturevalue("postgres_store"), "broker": request.getfixturevalue("broker_url")}
     made: list[Apart] = []
 
     def make(**settings: Any) -> Yard:

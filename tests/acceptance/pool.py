@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ from urllib.parse import unquote
 
 from tests.acceptance import doomed
 from tests.acceptance.witness import Witness, until
+from tests.labs import commands
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.yard import Yard
 
 SITE = "pool"
 QUEUE = f"runyard.tickets.{SITE}"
+STATISTICS_S = 10.0  # how old the broker's counts may be on a busy machine
 
 
 class Pool:
@@ -38,8 +42,8 @@ class Pool:
 
     @contextlib.contextmanager
     def agent(
-        self, name: str, *more: str, cpus: int = 1, broker: str = "", program: Sequence[str] = ("-m", "runyard")
-    ) -> Iterator[subprocess.Popen[bytes]]:
+        self, name: str, *more: str, cpus: int = 1, broker: str = "", program: Sequence[str] = ()
+    ) -> Iterator[commands.Started]:
         """`more` are further words for it; `broker` is another way to it than the yard's, `program` what Python runs
         instead of runyard itself."""
         process = self._spawn(name, [*program], cpus, broker, more)
@@ -72,13 +76,16 @@ class Pool:
 
     def _spawn(
         self, name: str, program: list[str], cpus: int, broker: str, more: Sequence[str] = ()
-    ) -> subprocess.Popen[bytes]:
+    ) -> commands.Started:
         home = self.home(name)
         env = {**self._env, "RUNYARD_HOME": str(home), "RUNYARD_CPUS": str(cpus)}
         if broker:
             env["RUNYARD_BROKER"] = broker
-        command = [sys.executable, *program, "agent", "--site", SITE, "--dir", str(home / "site"), *more]
+        words = ["agent", "--site", SITE, "--dir", str(home / "site"), *more]
         with (home / "agent.log").open("ab") as log:
+            if not program:
+                return commands.start(words, env=env, cwd=os.getcwd(), log=log)
+            command = [sys.executable, *program, *words]
             return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
@@ -102,6 +109,15 @@ class Tickets:
         before = self.count("ack")
         yield
         until(lambda: self.count("ack") > before, what="a ticket redeemed", timeout=240)
+
+    def count_within(self, what: str, wanted: int) -> bool:
+        """Whether the count gets there while the broker's word on it can be old."""
+        deadline = time.monotonic() + STATISTICS_S
+        while self.count(what) < wanted:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
 
     def publish(self) -> None:
         """One more, whether runs wait or not."""

@@ -20,8 +20,8 @@ STEPS = [
     # claim
     "runyard.agent.http:HttpLink.hello:after",
     "runyard.agent.http:HttpLink.sync:claims",
-    "runyard.agent.stage:Stager.prepare:after",
-    "runyard.agent.stage:Stager.freeze:after",
+    "runyard.agent.bring.directory:Stager.prepare:after",
+    "runyard.agent.bring.directory:Stager.freeze:after",
     # submit
     "runyard.backends.batch.files:Files.enter:after",
     "runyard.backends.batch.scheduler:Scheduler.submit:before",
@@ -91,6 +91,7 @@ def yard(request: pytest.FixtureRequest) -> Iterator[ClusterYard]:
     made.stop()
 
 
+@pytest.mark.long
 def test_kill_9_of_the_agent_at_each_step(yard: ClusterYard) -> None:
     witness, agents = Witness(yard.home), Agents(yard)
     yard.lab.user.own(witness.path)

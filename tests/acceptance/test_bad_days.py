@@ -33,6 +33,7 @@ def test_a_line_of_100_mb(yard: Yard) -> None:
     assert _logged(yard, run.id) == 100 * MB + 1
 
 
+@pytest.mark.long
 def test_a_gigabyte_of_output(yard: Yard) -> None:
     run = yard.client().submit(command=["/bin/sh", "-c", "yes 0123456789abcde | head -c 1073741824"])
     busy = _peak_memory(yard, lambda: run.refresh().state in ("queued", "starting", "running"))

@@ -36,6 +36,8 @@ from bench import (
 )
 from tests.labs import table
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from runyard.agent.pace import MOST_AHEAD
+import pytest
+
+from runyard.agent.run.pace import MOST_AHEAD
 from tests.acceptance.pool import Pool, Tickets, Work
 from tests.acceptance.witness import until
 from tests.labs.rabbitmq import RabbitLab
@@ -15,12 +17,13 @@ RUNS = 1000
 SLOTS = 1  # of each agent
 
 
+@pytest.mark.long
 def test_two_agents_share_a_thousand_runs_by_priority(
-    tickets: Tickets, broker_url: str, postgres_url: str, make_yard: Callable[..., Yard], tmp_path: Path
+    tickets: Tickets, broker_url: str, postgres_store: str, make_yard: Callable[..., Yard], tmp_path: Path
 ) -> None:
     """Each agent keeps the order to the number of its slots, and runs of higher priority wait elsewhere only where
     the other agent has them in its hands."""
-    yard = make_yard(cpus=1, broker=broker_url, store=postgres_url)
+    yard = make_yard(cpus=1, broker=broker_url, store=postgres_store)
     pool, work = Pool(yard), Work(yard, tmp_path, "echo $RUNYARD_RUN_ID >> ${OUTPUT_DIR%%/site/*}/order")
     with pool.agent("one", cpus=SLOTS), pool.agent("two", cpus=SLOTS):
         tickets.until_taken_by(2)

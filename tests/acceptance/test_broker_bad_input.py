@@ -182,8 +182,8 @@ def spoiled(side: Side, fault: str) -> Iterator[None]:
 @pytest.mark.parametrize("fault", BRIDGE_FAULTS)
 def test_a_bridge_does_not_start_and_its_check_tells(side: Side, fault: str) -> None:
     with spoiled(side, fault):
-        assert_told(side.yard.cli(*side.yard.bridge), FAULTS[fault])
-        checked = side.yard.cli(*side.yard.bridge, "--check", "--json")
+        assert_told(side.yard.cli(*side.yard.serving), FAULTS[fault])
+        checked = side.yard.cli(*side.yard.serving, "--check", "--json")
     assert checked.returncode == 1
     assert_quiet(checked.stdout + checked.stderr)
     failed = [one for one in json.loads(checked.stdout) if one["verdict"] == "fail"]
@@ -196,9 +196,9 @@ def test_an_intake_and_a_bridge_do_not_take_from_the_same_queue(side: Side) -> N
     config = f'broker_ca_file = "{side.lab.authority}"\n[intake.pages]\nqueue = "{REQUESTS}"\ndurable = false\n'
     (side.yard.home / "config.toml").write_text(config)
     side.yard.env["RUNYARD_BROKER"] = url
-    sentence = f"[intake.pages] and [bridge.rodan] would take requests from the same queue {REQUESTS}"
-    assert_told(side.yard.cli(*side.yard.bridge), sentence)
-    checked = json.loads(side.yard.cli(*side.yard.bridge, "--check", "--json").stdout)
+    sentence = f"[intake.pages] and [bridge.rodan] would receive requests from the same queue {REQUESTS}"
+    assert_told(side.yard.cli(*side.yard.serving), sentence)
+    checked = json.loads(side.yard.cli(*side.yard.serving, "--check", "--json").stdout)
     (found,) = [one for one in checked if one["check"] == REQUESTS]
     assert (found["verdict"], found["message"]) == ("fail", sentence)
 
@@ -206,7 +206,7 @@ def test_an_intake_and_a_bridge_do_not_take_from_the_same_queue(side: Side) -> N
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (f'{INTAKE}[intake.others]\nqueue = "jobs"\n', "[intake.jobs] and [intake.others] would take requests from"),
+        (f'{INTAKE}[intake.others]\nqueue = "jobs"\n', "[intake.jobs] and [intake.others] would receive requests from"),
         ("[intake.rodan]\nqueue = 'pages'\n[bridge.rodan]\n", "[intake.rodan] and [bridge.rodan] have the same name"),
     ],
     ids=["queue", "name"],
@@ -215,7 +215,7 @@ def test_two_tables_do_not_mean_the_same(side: Side, config: str, sentence: str)
     yard: BridgeYard = side.yard
     (yard.home / "config.toml").write_text(config)
     yard.env["RUNYARD_BROKER"] = side.lab.url("/")
-    assert_told(yard.cli(*yard.bridge), sentence)
+    assert_told(yard.cli(*yard.serving), sentence)
 
 
 # --- between us and those who ask -------------------------------------------------------------------------------------
@@ -310,12 +310,12 @@ def test_the_doctor_knows_the_intakes(asked: Asked) -> None:
         found = json.loads(asked.yard.cli("doctor", "--json").stdout)
         return [(one["verdict"], one["message"]) for one in found if one["check"] == "intake.jobs"]
 
-    well = [("ok", "queue jobs: 0 requests wait, 1 take them"), ("ok", "no message was put aside")]
+    well = [("ok", "queue jobs: 0 requests waiting, 1 consumers"), ("ok", "no message was rejected")]
     until(lambda: said() == well, what="somebody who takes requests")
     asked.producer.send("jobs", b"train!")
     asked.producer.answer()
-    until(lambda: said()[1] == ("warn", "1 messages that nobody understands are in jobs.dead"), what="a warning")
+    until(lambda: said()[1] == ("warn", "1 rejected messages are in jobs.dead"), what="a warning")
     asked.yard.stop()
     asked.producer.send("jobs", {"lr": 0.1})
-    alone = ("warn", "queue jobs: 1 requests wait, 0 take them")
+    alone = ("warn", "queue jobs: 1 requests waiting, 0 consumers")
     until(lambda: said()[0] == alone, what="a request that nobody takes")

@@ -25,6 +25,7 @@ while step < {STEPS}:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["slurm", "gridengine"])
 def test_a_run_longer_than_its_limit(cluster_yard: Callable[..., ClusterYard], kind: str) -> None:
     yard = cluster_yard(kind)

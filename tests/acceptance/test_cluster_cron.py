@@ -78,6 +78,7 @@ def test_with_relay_node_runs_come_home_without_a_tick(make: MakeYard, kind: str
     assert set(said) == {""}, "nothing went wrong on a node"
 
 
+@pytest.mark.long
 def test_ticks_of_cron_and_of_nodes_together(make: MakeYard) -> None:
     yard = make("slurm", "--option", "relay=node", isolate=True)
     witness = _witness(yard)
@@ -139,11 +140,11 @@ def test_a_node_that_cannot_do_it_is_harmless(make: MakeYard) -> None:
     yard.python = install(yard.lab, yard.lab.unshared)
     told = _relay_finding(yard)
     assert told["verdict"] == "fail", told
-    assert "cannot bring runs home" in told["message"]
+    assert "cannot report the ends of runs" in told["message"]
     _submit(yard, _witness(yard), 1, "exit 3")
     until(lambda: yard.tick().returncode == 0 and yard.states() == ["failed"], timeout=240, what="the run")
     assert json.loads(yard.cli("show", "1", "--json").stdout)["exit_code"] == 3
-    until(lambda: "could not bring this run home" in _said(yard), what="the node tells it too")
+    until(lambda: "could not report the end of this run" in _said(yard), what="the node tells it too")
 
 
 def _said(yard: CronYard) -> str:

@@ -26,7 +26,7 @@ print("done at", step)
 """
 
 
-@pytest.fixture(params=["slurm", "slurm with accounting", "gridengine"])
+@pytest.fixture(params=["slurm", pytest.param("slurm with accounting", marks=pytest.mark.long), "gridengine"])
 def yard(request: pytest.FixtureRequest) -> Iterator[ClusterYard]:
     kind, _, accounting = request.param.partition(" ")
     lab = request.getfixturevalue(f"{kind}_lab")(**({"accounting": True} if accounting else {}))

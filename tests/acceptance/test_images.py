@@ -102,6 +102,7 @@ def containers(docker_lab: Callable[[], DockerLab], tmp_path: Path) -> Container
     return Containers(docker_lab(), tmp_path)
 
 
+@pytest.mark.long
 def test_a_worker_in_a_container_serves_a_yard_in_another(containers: Containers) -> None:
     """One test for all: to build the images takes longer than the rest."""
     _runs_are_executed_by_the_worker(containers)

@@ -118,6 +118,7 @@ def lab(node_lab: Callable[..., NodeLab]) -> Iterator[Lab]:
             yard.remove()
 
 
+@pytest.mark.long
 def test_a_sweep_survives_the_end_of_a_box(lab: Lab) -> None:
     runs = lab.submit()
     assert len(runs) == len(RATES) * len(WIDTHS) * REPETITIONS == 24

@@ -86,6 +86,7 @@ def params(run: dict[str, Any]) -> tuple[Any, ...]:
     return run["params"]["size"], run["params"]["rate"]
 
 
+@pytest.mark.long
 def test_twelve_configurations_twice_over_three_nodes_one_of_which_loses_power(lab: LudwigLab) -> None:
     lab.write({"mine/job.py": JOB, "mine/__init__.py": "", "corpora/a.txt": "words"})
     client = lab.client("digits", DEFAULTS)

@@ -128,7 +128,7 @@ def _fill_and_free(yard: Yard, small: Path) -> None:
     waiting = client.submit(command=["true"], cwd="/")
     client.cancel([held.id])
     until(lambda: client.run(held.id).final, what="the slot is free", timeout=240)
-    told = f"free in {small}, 20.0 MB are kept"
+    told = f"free in {small}, 20.0 MB are reserved"
     until(lambda: told in (client.run(waiting.id).data["detail"] or ""), what="it is told")
     for words in (["status"], ["doctor"], ["site", "show", "local"]):
         told = yard.cli(*words)

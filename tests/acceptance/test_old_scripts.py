@@ -357,14 +357,14 @@ NOT_SUPPORTED = [
     (["qsub", "-N", "a/b", "x.sh"], "-N: the name must not contain /"),
     (["squeue", "-j", "99"], "slurm_load_jobs error: Invalid job id specified"),
     (["squeue", "-t", "BOGUS"], "invalid job state specified: BOGUS"),
-    (["squeue", "42"], "squeue: '42' is no option"),
+    (["squeue", "42"], "squeue: unexpected argument '42'"),
     (["scancel"], "no job identification provided"),
     (["scancel", "-t", "BOGUS", "99"], "invalid job state specified: BOGUS"),
     (["scancel", "x"], "Invalid job id x"),
     (["qstat", "-xml"], "qstat: -xml is not supported"),
     (["qstat", "-g", "c"], "qstat: -g c is not supported"),
     (["qstat", "-s", "z"], "qstat: -s z is not supported"),
-    (["qstat", "42"], "qstat: '42' is no option"),
+    (["qstat", "42"], "qstat: unexpected argument '42'"),
     (["qdel"], "no job was named"),
 ]
 

@@ -14,7 +14,7 @@ from tests.labs.components import TRAINER_PYTHON
 from tests.labs.trainer import PATCHWISE, Training, classify, draw_page, run, start
 from tests.labs.yard import Yard
 
-pytestmark = pytest.mark.component("trainer")
+pytestmark = [pytest.mark.long, pytest.mark.component("trainer")]
 
 PORTS = ["Background Model", "Model 0", "Model 1", "Model 2"]
 QUICK = ("--samples", 24, "--epochs", 3)

@@ -12,7 +12,7 @@ import pytest
 from tests.labs.components import KERAS2_PYTHON, TRAINER_PYTHON
 from tests.labs.trainer import Training, draw_page, run, start
 
-pytestmark = pytest.mark.component("trainer")
+pytestmark = [pytest.mark.long, pytest.mark.component("trainer")]
 
 PROBE = Path(__file__).with_name("keras_probe.py")
 

@@ -90,6 +90,7 @@ def test_a_run_on_a_node_that_is_cut_off_runs_elsewhere_once_it_must_have_ended(
     assert boxes.show(run)["attempt"] == 2
 
 
+@pytest.mark.long
 def test_a_run_on_a_node_that_answers_outlives_its_permit_many_times(boxes: NodeYard, diary: Diary) -> None:
     run = boxes.submit(diary.script, **FIELDS)
     until(lambda: diary.times("1") and diary.times("1")[-1] - diary.times("1")[0] > 3 * PERMIT_S, timeout=300)

@@ -112,7 +112,7 @@ def test_replies_are_listed_and_sent_again(configured: Callable[..., Yard], prod
     shown = yard.cli("reply", "list")
     assert "refused: the body is not JSON" in shown.stdout
     number = next(row["id"] for row in listed(yard) if row["correlation_id"] == "first")
-    assert yard.cli("reply", "resend", str(number)).stdout == f"sent again: {number}\n"
+    assert yard.cli("reply", "resend", str(number)).stdout == f"resent: {number}\n"
     assert producer.answer()[0] == "first"
     missing = yard.cli("reply", "resend", "99")
     assert (missing.returncode, missing.stderr.splitlines()[0]) == (1, "error: there is no request 99")
@@ -179,8 +179,8 @@ LIFE = ["run.queued", "run.starting", "run.running", "run.succeeded"]
         ("[intake.jobs]\nrecipee = \"train\"\n", "intake.jobs: unknown field 'recipee'"),
         ("[intake.jobs]\nreply_limit = \"much\"\n", "intake.jobs.reply_limit: 'much' is not a size"),
         ("intake = 3\n", "intake: must be tables"),
-        ("[webhook.lab]\nurl = \"ftp://x\"\n", "webhook.lab.url: this is no web address"),
-        ("[webhook.lab]\nurl = \"http://x\"\nstates = [\"done\"]\n", "webhook.lab.states: 'done' is not known"),
+        ("[webhook.lab]\nurl = \"ftp://x\"\n", "webhook.lab.url: this is not a URL"),
+        ("[webhook.lab]\nurl = \"http://x\"\nstates = [\"done\"]\n", "webhook.lab.states[0]: 'done' is not known"),
         ("[intake.jobs]\nbroker = \"amqp://nobody@localhost\"\n", "there is no password for user 'nobody'"),
     ],
 )  # fmt: skip

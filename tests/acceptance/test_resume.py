@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from runyard.client.run import Run
-from runyard.runner import records
+from runyard.runner import json_files
 from tests.acceptance.pool import SITE, Pool
 from tests.labs.components import TRAINER_PYTHON
 from tests.labs.disks import small_disk
@@ -37,6 +37,7 @@ def pool(yard: Yard) -> Pool:
     return Pool(yard)
 
 
+@pytest.mark.long
 @pytest.mark.component("trainer")
 def test_three_interruptions_leave_no_trace_in_the_result(yard: Yard, pool: Pool, tmp_path: Path) -> None:
     first, second = _submit(yard, *STEPS[:-2]), _submit(yard, *STEPS, time=LIMIT)
@@ -57,7 +58,7 @@ def test_three_interruptions_leave_no_trace_in_the_result(yard: Yard, pool: Pool
     attempts = second.refresh().data["attempts"]
     assert [attempt["node"] for attempt in attempts[:4]] == ["hoff", "hoff", "norman", "norman"]
     assert [attempt["reason"] for attempt in attempts[:3]] == ["timeout", "lost", "user"]
-    assert any("which is brought along" in event["message"] for event in second.events() if event["attempt"] == 3)
+    assert any("which is fetched" in event["message"] for event in second.events() if event["attempt"] == 3)
 
 
 def test_without_a_checkpoint_in_the_yard_it_begins_anew_and_says_so(yard: Yard, pool: Pool) -> None:
@@ -86,7 +87,7 @@ def test_what_it_saved_can_be_had_while_it_runs(yard: Yard, tmp_path: Path) -> N
     assert "1, of attempt 1, 2 B in 1 file" in shown
     run.cancel()
     refused = yard.cli("retry", "--resume", "--afresh", str(run.id))
-    assert refused.returncode != 0 and "opposites" in refused.stderr
+    assert refused.returncode != 0 and "exclude each other" in refused.stderr
 
 
 def test_nothing_saved_is_told_in_one_sentence(yard: Yard, tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def _lose(agent: subprocess.Popen[bytes], site: Path, run: int) -> None:
     agent.kill()
     agent.wait()
     homes = sorted((site / "runs" / str(run)).glob("a*"), key=lambda home: int(home.name[1:]))
-    runner = psutil.Process(records.read(os.fspath(homes[-1] / "started" / "runner.json"))["pid"])
+    runner = psutil.Process(json_files.read(os.fspath(homes[-1] / "started" / "runner.json"))["pid"])
     above = [process for process in runner.parents() if str(site) in " ".join(_command(process))]  # what forked it
     for process in [*above, runner, *runner.children(recursive=True)]:
         with contextlib.suppress(psutil.NoSuchProcess):

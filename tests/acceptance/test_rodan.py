@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runyard.cli import spec_file
+from runyard.cli.input import spec_file
 from tests.acceptance.cluster_yard import SITE, ClusterYard
 from tests.acceptance.witness import until
 from tests.labs.rabbitmq import RabbitLab
@@ -23,7 +23,7 @@ from tests.labs.trainer import PATCHWISE, classify, draw_page, interpreter_for
 
 pytestmark = pytest.mark.component("trainer")
 
-TELL_S = 60  # an ending is answered within this time
+TELL_S = 180  # an ending is answered within this time: a minute, and more on a busy machine
 SMALL = "--filters 4 --batch 2 --learning-rate 0.005"
 PATCH = {"Patch height": 64, "Patch width": 64, "Maximum number of samples per label": 100}
 ENDLESS = {**PATCH, "Maximum number of training epochs": 100_000, "Maximum number of samples per label": 10_000}
@@ -119,6 +119,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return draw_page(tmp_path_factory.mktemp("page"))
 
 
+@pytest.mark.long
 def test_models_come_back_that_tell_the_layers_apart(lab: Lab, page: Path, tmp_path: Path) -> None:
     settings = {**PATCH, "Maximum memory (MB)": 3000, "CPUs": 2, "Slurm Notification Email": "me@lab.example.org"}
     asked, run, native = lab.started(page, **settings, **{"Maximum number of training epochs": 8})
@@ -157,7 +158,7 @@ def test_a_run_that_somebody_cancels_on_the_cluster(lab: Lab, page: Path) -> Non
     asked, run, native = lab.started(page, **{**ENDLESS, "Maximum memory (MB)": 3000})
     lab.slurm.run("scancel", native)
     told = lab.told(asked, run, lab.is_over(native))
-    assert "cancelled: external" in told and "somebody ended it on the cluster" in told
+    assert "cancelled: external" in told and "it was ended on the cluster" in told
 
 
 def test_a_broken_input(lab: Lab, page: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_broken_input(lab: Lab, page: Path) -> None:
 
 def test_a_request_that_the_cluster_refuses(lab: Lab, page: Path) -> None:
     """Within the recipe's bounds, and more than any node has."""
-    told = lab.jobs.wait(lab.ask(page, **{**PATCH, "Maximum memory (MB)": 200_000}), TELL_S + 60)["error"]
+    told = lab.jobs.wait(lab.ask(page, **{**PATCH, "Maximum memory (MB)": 200_000}), TELL_S)["error"]
     print(told)
     assert "failed: rejected: " in told
 
@@ -180,4 +181,4 @@ def test_what_works_is_told(lab: Lab) -> None:
     done = lab.yard.cli("bridge", "rodan", "--check")
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"ok    site         slurm site '{SITE}' is served" in done.stdout
+    assert f"ok    site         slurm site '{SITE}' has an agent" in done.stdout

@@ -12,6 +12,7 @@ import pytest
 
 from runyard.bridges.rodan import credentials as variables
 from runyard.model import bridge
+from runyard.model.declaration import names
 from tests.acceptance.person import Person
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.rodan import RodanApi, RodanJobs, certificate, credentials
@@ -96,4 +97,4 @@ BIG = "sed 's/32768/150000/' request.json > big.json && runyard recipe test roda
 def test_the_variables_and_the_settings_of_the_page_are_the_real_ones() -> None:
     assert all(f"`{name}`" in TEXT for name in (*variables.VARIABLES, variables.AUTHORITIES))
     table = TEXT.partition("## Settings of")[2]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(bridge.FIELDS)
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(names(bridge.RodanBridge))

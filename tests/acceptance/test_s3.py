@@ -106,7 +106,7 @@ def test_a_run_outlives_the_absence_of_the_bucket(
         ({"blobs": "s3+http://localhost:{free}/bucket"}, "does not answer: connection refused"),
         ({"blobs": "s3://Bucket"}, "'Bucket' is not the name of a bucket"),
         ({"s3_secret_file": "/no/such/file"}, "cannot be read from /no/such/file: No such file or directory"),
-        ({"blobs": "/proc/blobs"}, "/proc/blobs cannot hold blobs: No such file or directory"),
+        ({"blobs": "/proc/blobs"}, "/proc/blobs cannot store blobs: No such file or directory"),
     ],
 )
 def test_what_is_wrong_is_told_at_the_start(

@@ -37,6 +37,7 @@ def _states(home: Yard) -> list[str]:
     return [run["state"] for run in json.loads(answer.stdout)]
 
 
+@pytest.mark.long
 def test_twenty_runs_end_and_no_daemon_is_left(home: Yard, tmp_path: Path) -> None:
     witness = Witness(tmp_path)
     for _ in range(4):
@@ -61,14 +62,15 @@ def test_overlapping_ticks_are_harmless(home: Yard, tmp_path: Path) -> None:
     witness = Witness(tmp_path)
     home.cli("submit", "--quiet", "--", *witness.command("sleep 1"))
     tick = _cron(home)
-    for _ in range(10):
+
+    def ended() -> bool:
         together = [subprocess.Popen(tick, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)]
         for process in together:
             _, said = process.communicate(timeout=240)
             assert process.returncode == 0, said.decode()
-        if _states(home) == ["succeeded"]:
-            break
-    assert _states(home) == ["succeeded"]
+        return _states(home) == ["succeeded"]
+
+    until(ended, what="the run")
     assert witness.count("start") == {1: 1}
 
 

@@ -21,20 +21,20 @@ RUNS = 100
 
 
 @pytest.fixture
-def servers(make_yard: Callable[..., Yard], postgres_url: str, tmp_path: Path) -> tuple[Yard, Yard]:
-    return pair(make_yard, store=postgres_url, blobs=tmp_path / "blobs")
+def servers(make_yard: Callable[..., Yard], postgres_store: str, tmp_path: Path) -> tuple[Yard, Yard]:
+    return pair(make_yard, store=postgres_store, blobs=tmp_path / "blobs")
 
 
 @pytest.fixture(params=["directory", "s3"])
 def servers_anywhere(
-    request: pytest.FixtureRequest, make_yard: Callable[..., Yard], postgres_url: str, tmp_path: Path
+    request: pytest.FixtureRequest, make_yard: Callable[..., Yard], postgres_store: str, tmp_path: Path
 ) -> tuple[Yard, Yard]:
     """With each kind of place for blobs and logs."""
     if request.param == "directory":
-        return pair(make_yard, store=postgres_url, blobs=tmp_path / "blobs")
+        return pair(make_yard, store=postgres_store, blobs=tmp_path / "blobs")
     lab: S3Lab = request.getfixturevalue("s3_lab")()
     access = {"s3_key_id": lab.access.key_id, "s3_secret": lab.access.secret}
-    return pair(make_yard, store=postgres_url, blobs=lab.location(lab.bucket()), **access)
+    return pair(make_yard, store=postgres_store, blobs=lab.location(lab.bucket()), **access)
 
 
 def test_what_is_handed_in_at_one_server_is_done_followed_and_cancelled_at_another(
@@ -68,9 +68,9 @@ def test_an_agent_that_waits_at_one_server_hears_of_work_at_the_other(servers: t
 
 
 def test_a_server_that_is_killed_loses_nothing_and_another_does_its_duties(
-    servers_anywhere: tuple[Yard, Yard], postgres_url: str, tmp_path: Path
+    servers_anywhere: tuple[Yard, Yard], postgres_store: str, tmp_path: Path
 ) -> None:
-    first, second = by_duty(servers_anywhere, postgres_url, "clock")
+    first, second = by_duty(servers_anywhere, postgres_store, "clock")
     pool = Pool(second)
     with Door.opened([first, second]) as door:
         pool.lead_to(door.url)
@@ -79,28 +79,28 @@ def test_a_server_that_is_killed_loses_nothing_and_another_does_its_duties(
             with work.under_way(RUNS, at=first):
                 pass
             first.kill9()
-            until(lambda: holder_of(postgres_url, "clock") == second.pid, what="the second one on duty")
+            until(lambda: holder_of(postgres_store, "clock") == second.pid, what="the second one on duty")
             work.until_done_once()
             first.start()
             work.give(4)
             work.until_done_once()
-    assert holder_of(postgres_url, "clock") == second.pid
+    assert holder_of(postgres_store, "clock") == second.pid
 
 
 def test_a_site_that_the_yard_serves_goes_on_with_another_server(
-    servers: tuple[Yard, Yard], postgres_url: str, tmp_path: Path
+    servers: tuple[Yard, Yard], postgres_store: str, tmp_path: Path
 ) -> None:
     """Both reach its directory, so the next one finds what runs there."""
     first, second = servers
     added = first.cli("site", "add", "shared", "--kind", "local", "--dir", str(second.home / "shared"))
     assert added.returncode == 0, added.stderr
-    serving, other = by_duty(servers, postgres_url, "site-shared")
+    serving, other = by_duty(servers, postgres_store, "site-shared")
     witness = Witness(tmp_path)
     command = witness.command(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done")
     run = other.client().submit(command, site="shared")
     until(lambda: witness.count("start"), what="the run's start")
     serving.kill9()
-    until(lambda: holder_of(postgres_url, "site-shared") == other.pid, what="the other one serving it")
+    until(lambda: holder_of(postgres_store, "site-shared") == other.pid, what="the other one serving it")
     (tmp_path / "go").touch()
     until(lambda: other.client().run(run.id).final, what="the run's end", timeout=120)
     assert other.client().run(run.id).state == "succeeded"
@@ -108,9 +108,9 @@ def test_a_site_that_the_yard_serves_goes_on_with_another_server(
 
 
 def test_requests_are_taken_and_answered_whichever_server_is_killed(
-    broker_url: str, postgres_url: str, tmp_path: Path
+    broker_url: str, postgres_store: str, tmp_path: Path
 ) -> None:
-    servers = [Yard(store=postgres_url, blobs=tmp_path / "blobs", local_site="off", broker=broker_url) for _ in "ab"]
+    servers = [Yard(store=postgres_store, blobs=tmp_path / "blobs", local_site="off", broker=broker_url) for _ in "ab"]
     first, second = servers
     with contextlib.ExitStack() as stack:
         for server in servers:
@@ -121,7 +121,7 @@ def test_requests_are_taken_and_answered_whichever_server_is_killed(
             producer.declare(queue)
         pool = Pool(first.start())
         witness = _add_recipe(first, tmp_path)
-        until(lambda: holder_of(postgres_url, "replies-jobs") == first.pid, what="the first one on duty")
+        until(lambda: holder_of(postgres_store, "replies-jobs") == first.pid, what="the first one on duty")
         second.start()
         pool.lead_to(second.url)
         with pool.agent("one", cpus=2):
@@ -143,10 +143,10 @@ def _add_recipe(yard: Yard, directory: Path) -> Witness:
 
 
 def test_a_server_without_shared_blobs_is_refused_while_another_lives(
-    make_yard: Callable[..., Yard], postgres_url: str
+    make_yard: Callable[..., Yard], postgres_store: str
 ) -> None:
-    first = make_yard(store=postgres_url, local_site="off")
-    second = Yard(store=postgres_url, local_site="off")
+    first = make_yard(store=postgres_store, local_site="off")
+    second = Yard(store=postgres_store, local_site="off")
     try:
         done = second.cli("up", timeout=120)
         told = [line for line in done.stderr.splitlines() if line.startswith(("error: ", "fix: "))]
@@ -171,13 +171,13 @@ main()
 """
 
 
-def test_a_server_whose_clock_is_wrong_gives_up_on_nobody(postgres_url: str, tmp_path: Path) -> None:
+def test_a_server_whose_clock_is_wrong_gives_up_on_nobody(postgres_store: str, tmp_path: Path) -> None:
     """By its own clock, every agent that speaks to another server has been silent for an hour."""
-    wrong, right = (Yard(store=postgres_url, blobs=tmp_path / "blobs", local_site="off") for _ in range(2))
+    wrong, right = (Yard(store=postgres_store, blobs=tmp_path / "blobs", local_site="off") for _ in range(2))
     (wrong.home / "config.toml").write_text("lease = 30\nlost_after = 1800\n")
     try:
         wrong.start("-c", LATE)
-        until(lambda: holder_of(postgres_url, "clock") == wrong.pid, what="the wrong one on duty")
+        until(lambda: holder_of(postgres_store, "clock") == wrong.pid, what="the wrong one on duty")
         pool = Pool(right.start())
         with pool.agent("one"), pool.agent("two") as silent:
             runs = [right.client().submit(["sleep", "600"], site=SITE).id for _ in range(2)]

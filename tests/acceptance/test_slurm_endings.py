@@ -19,7 +19,8 @@ from tests.labs.slurm import SlurmLab
 
 GetYard = Callable[..., ClusterYard]
 
-TOLD_APART = {"a node without its daemon", "requeued"}  # with more that is to be seen
+# With more that is to be done or seen.
+TOLD_APART = {"a node without power", "a node without its daemon", "requeued"}
 SCAVENGES = ["--option", "partition=scavenge", "--option", "nodelist=n1", "--option", "exclusive="]
 
 # Takes eight steps; in the middle of them it waits for whoever wants its place, and saves only when it is warned.
@@ -42,8 +43,9 @@ while step < 8:
 
 @pytest.fixture
 def yard(cluster_yard: GetYard) -> ClusterYard:
-    """Its nodes can lose power, and Slurm notices soon."""
-    return cluster_yard("slurm", isolate=True, slurmd_timeout_s=10)
+    """Its nodes can lose power. An operator tells Slurm so: where it notices soon by itself it may also lose jobs whose
+    nodes are only busy."""
+    return cluster_yard("slurm", isolate=True)
 
 
 @pytest.fixture
@@ -66,13 +68,25 @@ def test_an_ending(yard: ClusterYard, name: str) -> None:
     endings.check(yard, SLURM[name](yard))
 
 
+def test_a_node_without_power(yard: ClusterYard) -> None:
+    ending = endings_on_slurm.node_without_power(yard)
+
+    def fail(run: int, native: str) -> None:
+        ending.cause(run, native)
+        lab_of(yard).declare_down(yard.show(run)["node"])
+
+    endings.check(yard, dataclasses.replace(ending, cause=fail))
+
+
 def test_a_node_that_loses_its_daemon_has_its_process_ended_before_the_next_attempt(yard: ClusterYard) -> None:
     """Slurm gives the job up, and the process runs on: nothing may begin beside it."""
     witness = yard.home / "witness"
     body = f"while sleep 0.5; do echo $RUNYARD_ATTEMPT >> {witness}; done"
     run = yard.submit("--retry", "1", "--", "sh", "-c", body)
     yard.started(run)
-    lab_of(yard).kill_slurmd(yard.show(run)["node"])
+    node = yard.show(run)["node"]
+    lab_of(yard).kill_slurmd(node)
+    lab_of(yard).declare_down(node)
     until(lambda: witness.exists() and "2" in witness.read_text(), timeout=150, what="the second attempt writes")
     time.sleep(6)
     shown = yard.show(run)

@@ -7,7 +7,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from runyard.client.run import Run
 from tests.acceptance.witness import until
+from tests.labs import commands
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.nodes import NodeLab
 from tests.labs.yard import Yard
@@ -163,14 +163,13 @@ def test_runs_survive_the_end_of_an_agent(bare: NodeYard) -> None:
 
 
 @contextlib.contextmanager
-def _agent(boxes: NodeYard) -> Iterator[subprocess.Popen[bytes]]:
+def _agent(boxes: NodeYard) -> Iterator[commands.Started]:
     yard = boxes.yard
     home = yard.home / "agent"
     home.mkdir(exist_ok=True)
     env = {**yard.env, "RUNYARD_HOME": str(home), "RUNYARD_URL": yard.url, "RUNYARD_TOKEN": yard.token}
     with (home / "agent.log").open("ab") as log:
-        command = [sys.executable, "-m", "runyard", "agent", "--site", SITE]
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = commands.start(["agent", "--site", SITE], env=env, cwd=home, log=log)
     try:
         yield process
     finally:
@@ -216,6 +215,7 @@ def test_a_run_on_a_node_that_was_restarted_is_lost_and_tried_again_when_asked(b
     assert (shown["state"], shown["attempt"]) == ("succeeded", 2), shown
 
 
+@pytest.mark.long
 def test_a_node_that_stays_away_loses_its_runs_after_the_deadline_and_not_before(impatient: NodeYard) -> None:
     boxes = impatient
     run = boxes.running_on("pitts", "echo begun; exec sleep 6541", retry={"max": 3})
@@ -244,7 +244,7 @@ def test_cron_serves_nodes_too(bare: NodeYard) -> None:
         command = bare.yard.command("check", "--site", SITE)
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr
-        return bare.show(run)["state"] == "succeeded"
+        return bool(bare.show(run)["state"] == "succeeded")
 
     until(tick, what="the run over", timeout=300)
     assert bare.log(run) == "hello\n"

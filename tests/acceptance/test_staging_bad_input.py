@@ -78,6 +78,7 @@ def succeeds(yard: Yard, folder: Path, *words: str) -> str:
     return str(ended.logs())
 
 
+@pytest.mark.long
 @pytest.mark.component("git")
 def test_fifty_thousand_files_without_ignore_rules(yard: Yard, checkout: Path) -> None:
     for folder in ("checkpoints", "lib"):

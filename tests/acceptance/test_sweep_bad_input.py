@@ -270,8 +270,8 @@ def test_an_objective_that_nobody_reports(calm: Yard, tmp_path: Path) -> None:
         ({"minimize": 7}, "must be a text"),
         ({"maximize": "x" * (LONGEST_NAME + 1)}, f"longer than {LONGEST_NAME}"),
         ({"minimize": "a", "maximize": "b"}, "there is minimize already"),
-        ({"objective": "loss"}, "whether the metric is to become small or large"),
-        ({"objective": {"goal": "minimize"}}, "must be a text"),
+        ({"objective": "loss"}, "whether to minimize or maximize the metric"),
+        ({"objective": {"goal": "minimize"}}, "objective: no metric"),
         ({"stop": "asha"}, "none is named"),
         ({"method": "tpe", "trials": 3}, "needs an objective"),
     ],
@@ -362,6 +362,7 @@ job.log(step=1000, known=2.0)
 """
 
 
+@pytest.mark.long
 def test_a_million_names(calm: Yard) -> None:
     """As many are kept as are worth something to somebody; that the others are not is said once, and costs little."""
     first = calm.client().submit([sys.executable, "-c", "from runyard import job; job.log(step=1, loss=1.0)"])

@@ -37,6 +37,7 @@ def yard() -> Iterator[Yard]:
         made.remove()
 
 
+@pytest.mark.long
 @pytest.mark.component("scipy, torch")
 def test_it_finds_better_than_it_began_with_and_its_choices_can_be_made_again(yard: Yard) -> None:
     client = yard.client()

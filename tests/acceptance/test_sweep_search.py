@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runyard.cli import spec_file
+import pytest
+
+from runyard.cli.input import spec_file
 from runyard.client import Sweep
 from tests.labs.yard import Yard
 
@@ -25,6 +27,7 @@ PAUSE_S = "0.4"  # after each epoch: a stop comes before many more of them, also
 LIMIT_S = 1800
 
 
+@pytest.mark.long
 def test_tpe_with_asha_is_better_than_chance_with_as_many_steps(make_yard: Callable[..., Yard]) -> None:
     yard = make_yard(cpus=SLOTS)
     client = yard.client()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runyard.cli import spec_file
+from runyard.cli.input import spec_file
 from tests.acceptance.witness import until
 from tests.labs.components import TRAINER_PYTHON
 from tests.labs.yard import Yard
@@ -74,6 +74,7 @@ def trusting(tmp_path: Path) -> Iterator[Lab]:
     made.yard.remove()
 
 
+@pytest.mark.long
 def test_a_grid_of_72_trains_one_by_one(lab: Lab, tmp_path: Path) -> None:
     runs_dir = tmp_path / "media" / "runs"
     config = tmp_path / "runs_config.json"

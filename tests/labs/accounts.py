@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.labs import daemons
+from tests.labs import commands, daemons
 
 NAME = "runyard-lab"
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -55,6 +55,10 @@ class Account:
         """The command and the environment by which this account runs the working tree's runyard."""
         python, env = _python_for(self)
         return [python, "-m", "runyard", *words], self.env(env)
+
+    def interpreter(self) -> commands.Interpreter:
+        """What this account's commands are forked from."""
+        return commands.Interpreter(python=_python_for(self)[0], user=self.uid, group=self.gid)
 
     def own(self, path: Path) -> None:
         if os.geteuid() == 0:

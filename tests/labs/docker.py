@@ -116,7 +116,7 @@ def _download(target: Path) -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    wanted += [name for extra in ("postgres", "rabbitmq", "sweep") for name in extras[extra]]
+    wanted += [name for extra in ("postgres", "rabbitmq", "s3", "sweep") for name in extras[extra]]
     version = _run("/usr/bin/python3", "-c", "import sys; print('{}.{}'.format(*sys.version_info))").strip()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet"]
     _run(*pip, "--only-binary=:all:", "--python-version", version, "--dest", str(target), *wanted)

@@ -83,12 +83,24 @@ class S3Lab:
         name, iam = f"user-{next(self._numbers)}", self._client("iam")
         iam.create_user(UserName=name)
         key = iam.create_access_key(UserName=name)["AccessKey"]
-        policy = {"Version": "2012-10-17", "Statement": list(statements)}
-        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
+        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=_document(*statements))
         return S3Access(
             key_id=key["AccessKeyId"], secret=key["SecretAccessKey"], region=REGION,
             endpoint=f"localhost:{self.port}", ca_file=str(self.authority) if self._tls else "",
         )  # fmt: skip
+
+    def role(self) -> str:
+        """The name (ARN) of one that may do everything, and that everybody may assume."""
+        name, iam = f"role-{next(self._numbers)}", self._client("iam")
+        trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+        made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))
+        iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=_document(_POLICY))
+        return str(made["Role"]["Arn"])
+
+    def temporary(self) -> dict[str, str]:
+        """Credentials of a role, as STS hands them out: AccessKeyId, SecretAccessKey, SessionToken."""
+        found = self._client("sts").assume_role(RoleArn=self.role(), RoleSessionName="session")["Credentials"]
+        return {name: str(found[name]) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")}
 
     def relay(self) -> Relay:
         """A way to it that can be cut."""
@@ -100,8 +112,8 @@ class S3Lab:
             certificates.make(self.authority.parent)
             command += ["-c", str(self.authority.with_name("server.pem"))]
             command += ["-k", str(self.authority.with_name("server.key"))]
-        # The first three requests make the account that signs all others.
-        self._daemons.spawn("moto", command, {"INITIAL_NO_AUTH_ACTION_COUNT": "3"})
+        # The first three requests make the account that signs all others. Lists come in pages of a few objects.
+        self._daemons.spawn("moto", command, {"INITIAL_NO_AUTH_ACTION_COUNT": "3", "MOTO_S3_DEFAULT_MAX_KEYS": "7"})
         waiting.until(lambda: waiting.accepts("127.0.0.1", self.port), "S3 listening", timeout_s=_START_S)
         self.access = S3Access(key_id="nobody", secret="nothing", region=REGION)
         self.access = self.account(_POLICY)
@@ -116,3 +128,7 @@ class S3Lab:
             aws_access_key_id=self.access.key_id, aws_secret_access_key=self.access.secret,
             verify=str(self.authority) if self._tls else None,
         )  # fmt: skip
+
+
+def _document(*statements: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})

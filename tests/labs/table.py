@@ -1,8 +1,10 @@
-"""The table at the end of a test run: each real component, its version, how many tests talked to it."""
+"""The tables at the end of a test run: each real component, its version, how many tests talked to it; where the time
+went."""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,21 @@ def lines(reports: Iterable[Any], key: str) -> Iterator[str]:
         yield _line(name, len(tests[name]))
     if not tests:
         yield "none of these tests needs one"
+
+
+def times(reports: Iterable[Any]) -> Iterator[str]:
+    """Per room, and the ten slowest tests; setup and teardown included."""
+    tests: Counter[str] = Counter()
+    for report in reports:
+        if hasattr(report, "duration"):
+            tests[report.nodeid.partition("@")[0]] += report.duration  # behind it xdist writes the group
+    rooms: dict[str, list[float]] = {}
+    for test, seconds in tests.items():
+        rooms.setdefault("/".join(test.split("/")[:2]), []).append(seconds)
+    for room, all_seconds in sorted(rooms.items()):
+        yield f"{room:<20} {sum(all_seconds):8.0f} s in {len(all_seconds)} tests"
+    for test, seconds in tests.most_common(10):
+        yield f"{seconds:8.1f} s  {test}"
 
 
 def _line(name: str, count: int) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 import runyard
 from runyard import errors
-from runyard.client import locate
+from runyard.client import find_yard
+from tests.labs import commands
 from tests.labs.supervise import remove
 
 START_TIMEOUT_S = 120
@@ -33,7 +34,7 @@ class Yard:
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("RUNYARD_")}
         self.env |= {"RUNYARD_HOME": str(self.home), "RUNYARD_PORT": "0"}
         self.env |= {f"RUNYARD_{name.upper()}": str(value) for name, value in settings.items()}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: commands.Started | None = None
         self._clients: list[runyard.Client] = []
 
     @property
@@ -43,13 +44,18 @@ class Yard:
 
     @property
     def url(self) -> str:
-        address = locate.read_address(self.home)
+        address = find_yard.read_address(self.home)
         assert address is not None, "the yard is not up"
         return address.url
 
     @property
     def token(self) -> str:
-        return locate.read_token(self.home)
+        return find_yard.read_token(self.home)
+
+    @property
+    def serving(self) -> tuple[str, ...]:
+        """The command that is the yard, and runs until it is stopped."""
+        return ("up",)
 
     @property
     def runs(self) -> Path:
@@ -68,12 +74,14 @@ class Yard:
 
     def start(self, *program: str) -> Yard:
         """`program`: what Python runs instead of runyard itself."""
-        python, *words = [sys.executable, *program, "up"] if program else self.command("up")
         with (self.home / "up.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [python, "-X", "faulthandler", *words],
-                env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+            if program:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-X", "faulthandler", *program, "up"],
+                    env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                )  # fmt: skip
+            else:
+                self._process = commands.start(self.serving, env=self.env, cwd=self.home, log=log)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -94,9 +102,7 @@ class Yard:
 
     def cli(self, *words: str, timeout: float = 180, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `runyard WORDS…` against this home."""
-        return subprocess.run(
-            self.command(*words), env=self.env, capture_output=True, text=True, timeout=timeout, check=False, **options
-        )
+        return commands.run(words, **{"env": self.env, "timeout": timeout, **options})
 
     @staticmethod
     def command(*words: str) -> list[str]:
@@ -116,7 +122,7 @@ class Yard:
         remove(self.home)
 
     def _answers(self) -> bool:
-        address = locate.read_address(self.home)
+        address = find_yard.read_address(self.home)
         if address is None or address.pid != self.pid:
             return False
         with contextlib.suppress(errors.YardUnreachable), runyard.Client(home=self.home, start=False) as client:

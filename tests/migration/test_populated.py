@@ -14,24 +14,24 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine
 
 from runyard.model.nodes import EVERYBODY, Limits
-from runyard.store import (
+from runyard.store import (  # fmt: skip
     attempts,
+    blob_deletions,
     checkpoints,
-    condemned,
     counters,
     cursors,
+    dependency_gates,
     engine,
-    gates,
     keys,
     metrics,
     migrate,
-    places,
     queue,
     recipes,
     requests,
     runs,
+    site_rows,
     sweeps,
-)  # fmt: skip
+)
 from runyard.store.store import Store, open_store
 from runyard.yard import views
 from tests.migration.populated import CAPACITY, DIGEST, NEW_IN, NOW, Rows
@@ -146,8 +146,8 @@ def _what_waits_is_found(connection: Connection) -> None:
     assert (queue.in_use(connection), queue.past_use(connection, NOW, 1.0)) == (
         {"ann/digits": 1.0}, {"ann/digits": 12.5},
     )  # fmt: skip
-    assert gates.waiting(connection, 1) == [4]
-    assert gates.left(connection, 1) == (1, 2)
+    assert dependency_gates.waiting(connection, 1) == [4]
+    assert dependency_gates.left(connection, 1) == (1, 2)
 
 
 def _what_is_under_way_goes_on(connection: Connection) -> None:
@@ -159,16 +159,16 @@ def _what_is_under_way_goes_on(connection: Connection) -> None:
 
 
 def _places_and_people_are_known(connection: Connection) -> None:
-    (agent,) = places.all_agents(connection)
+    (agent,) = site_rows.all_agents(connection)
     assert (agent.since, agent.disk, agent.away, agent.free) == (NOW + 4, None, None, CAPACITY)
-    (node,) = places.landscape(connection).nodes["local"]
+    (node,) = site_rows.landscape(connection).nodes["local"]
     assert (node.name, node.total.cpus, node.labels, node.limits) == ("box", 4, (), EVERYBODY)
-    (site,) = places.all_sites(connection)
+    (site,) = site_rows.all_sites(connection)
     assert (site.name, site.drained_at) == ("local", None)
-    token = places.token_by_digest(connection, "t1")
+    token = site_rows.token_by_digest(connection, "t1")
     assert token is not None
     assert (token.name, Limits.from_json(json.loads(token.limits))) == ("ann", EVERYBODY)
-    assert places.was_revoked(connection, "t2")
+    assert site_rows.was_revoked(connection, "t2")
 
 
 def _programs_get_their_answers(connection: Connection) -> None:
@@ -193,8 +193,8 @@ def _what_came_later_is_there_too(connection: Connection, written: Rows) -> None
     assert [row.seed for row in sweeps.places(connection, 1)] == ([1 << 40, 2] if has_sweep else [])
     assert [row.kind for row in sweeps.decisions_after(connection, 1, 0)] == (["trial"] if has_sweep else [])
     assert [row.size for row in checkpoints.of_run(connection, 2)] == ([1 << 33] if "checkpoints" in written else [])
-    listed = {DIGEST: condemned.Fate.CONDEMNED} if "condemned" in written else {}
-    assert condemned.states(connection, [DIGEST]) == listed
+    listed = {DIGEST: blob_deletions.DeletionState.CONDEMNED} if "condemned" in written else {}
+    assert blob_deletions.states(connection, [DIGEST]) == listed
 
 
 def _numbers_go_on_where_they_were(store: Store) -> None:

@@ -87,7 +87,7 @@ def test_an_image_installs_what_there_is(path: str) -> None:
 
 
 def test_the_yard_in_an_image_knows_every_store_broker_and_search() -> None:
-    assert '"/build[postgres,rabbitmq,sweep]"' in " ".join(image("deploy/server.Dockerfile").all("RUN"))
+    assert '"/build[postgres,rabbitmq,s3,sweep]"' in " ".join(image("deploy/server.Dockerfile").all("RUN"))
 
 
 @pytest.mark.parametrize("path", DOCKERFILES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from runyard.pythons import shelves
+from runyard.pythons import inventory
 
 
 def make(root: Path, name: str, used: float, *attempts: str, agent: str = "a1") -> Path:
@@ -13,18 +13,18 @@ def make(root: Path, name: str, used: float, *attempts: str, agent: str = "a1") 
     (place / "one" / "bin").mkdir(parents=True)
     (place / "one" / "bin" / "python").write_text("x" * 1000)
     (place / "one" / "bin" / "python").chmod(0o700)
-    shelves.succeed(str(place), "one")
-    shelves.pin(str(place), agent, list(attempts))
+    inventory.succeed(str(place), "one")
+    inventory.pin(str(place), agent, list(attempts))
     os.utime(place, (used, used))
     return place
 
 
 def tidy(root: Path, agent: str, living: list[str], limit: int) -> None:
-    shelves.tidy(str(root), shelves.over(str(root), agent, living), limit)
+    inventory.tidy(str(root), inventory.over(str(root), agent, living), limit)
 
 
 def there(*places: Path) -> list[bool]:
-    return [shelves.current(str(place)) is not None for place in places]
+    return [inventory.current(str(place)) is not None for place in places]
 
 
 def test_what_was_used_least_recently_goes_and_never_what_is_needed(tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_others_pins_count_whatever_we_say(tmp_path: Path) -> None:
 
 def test_what_is_pinned_after_the_question_stays(tmp_path: Path) -> None:
     place = make(tmp_path, "one", 1.0, "3-a1")
-    over = shelves.over(str(tmp_path), "a1", ["7-a1"])
-    shelves.pin(str(place), "a1", ["9-a1"])
-    shelves.tidy(str(tmp_path), over, 0)
+    over = inventory.over(str(tmp_path), "a1", ["7-a1"])
+    inventory.pin(str(place), "a1", ["9-a1"])
+    inventory.tidy(str(tmp_path), over, 0)
     assert there(place) == [True]
     assert os.listdir(place / "pins") == ["a1.9-a1"]
 
@@ -65,4 +65,4 @@ def test_one_whose_interpreter_is_gone_is_none(tmp_path: Path) -> None:
 def test_logins_of_an_index_are_not_for_everybody(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text("ERROR: https://me:secret@index.example/simple/x: 401\nsee https://docs.example/a@b\n")
-    assert shelves.tail(str(log)) == ["ERROR: https://index.example/simple/x: 401", "see https://docs.example/a@b"]
+    assert inventory.tail(str(log)) == ["ERROR: https://index.example/simple/x: 401", "see https://docs.example/a@b"]

@@ -43,7 +43,7 @@ def test_lists_and_tables_in_variables(tmp_path: Path) -> None:
     [
         ("RUNYARD_AGENT_TOKENS", "local=/x", "the site 'local' is served by the yard itself"),
         ("RUNYARD_AGENT_TOKENS", "workers", "agent_tokens.workers"),
-        ("RUNYARD_AGENT_TOKENS", "a b=/x", "'a b' is not a good name"),
+        ("RUNYARD_AGENT_TOKENS", "a b=/x", "'a b' is not a valid name"),
         ("RUNYARD_TRUSTED_NETWORKS", "10.0.0.0/8,lab", "'lab' is not a network"),
         ("RUNYARD_LOCAL_SITE", "never", "'never' is not known"),
     ],

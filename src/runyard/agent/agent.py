@@ -1,7 +1,7 @@
 """An agent serves one site: it claims, stages, starts, watches, relays and reports. Each pass is one `tick`.
 
-It may be killed between any two lines. What it was doing stands in the attempts' directories and in the yard, and the
-next incarnation takes up from there.
+It is a list of parts, see `part.Part`, in the order in which a tick calls them. It may be killed between any two lines:
+its state is in the attempts' directories and in the yard, and the next incarnation continues from there.
 """
 
 from __future__ import annotations
@@ -13,46 +13,48 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from runyard import errors
-from runyard.agent import disks, environment, watch
-from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
-from runyard.agent.checkpoints import Checkpoints, shares_directory
-from runyard.agent.current import Current
-from runyard.agent.disks import ANY_ROOM, Disks, Room
-from runyard.agent.downloads import Downloads
+from runyard.agent.attempts import Book
+from runyard.agent.bring import environment
+from runyard.agent.bring.bring import Bring
+from runyard.agent.bring.cache import CacheStore, SiteCache
+from runyard.agent.bring.directory import Stager
+from runyard.agent.bring.inputs import WebInputs
+from runyard.agent.bring.python import Pythons, place_of
+from runyard.agent.bring.web_files import NOTHING, WebFetcher
+from runyard.agent.claims import Claims
+from runyard.agent.clean import disks
+from runyard.agent.clean.attempt_directories import AttemptDirectories
+from runyard.agent.clean.batches import Batches
+from runyard.agent.clean.cache_cleanup import CacheCleanup
+from runyard.agent.clean.disks import ANY_ROOM, Disks, Room
+from runyard.agent.clean.old_checkpoints import OldCheckpoints
+from runyard.agent.context import Context
 from runyard.agent.errands import Errands, NoErrands, ThreadedErrands
-from runyard.agent.expiry import Expiry
-from runyard.agent.fetching import NOTHING, Fetcher
-from runyard.agent.finish import Finisher, hold_up
 from runyard.agent.identity import Identity, durable_name, of_this_machine
-from runyard.agent.leaving import Leaving
 from runyard.agent.link import Link
-from runyard.agent.pace import Pace
-from runyard.agent.permits import Permits
-from runyard.agent.pythons import Pythons, place_of
-from runyard.agent.relay import Relay
-from runyard.agent.slots import Slots
-from runyard.agent.stage import Stager
-from runyard.agent.staging import Staging, Store, is_staged
-from runyard.agent.start import Starter
-from runyard.agent.stops import Stops
-from runyard.agent.talk import Listener, Talk
-from runyard.agent.tidy import Tidy
-from runyard.agent.upkeep import Upkeep
+from runyard.agent.part import Part
+from runyard.agent.report.checkpoints import CheckpointReports, shares_directory
+from runyard.agent.report.ending import Endings
+from runyard.agent.report.live_outputs import LiveOutputs
+from runyard.agent.report.log import Relay
+from runyard.agent.run.end import Ends
+from runyard.agent.run.pace import Pace
+from runyard.agent.run.permits import Permits
+from runyard.agent.run.slots import Slots
+from runyard.agent.run.start import Starter
+from runyard.agent.run.stop import Stops
+from runyard.agent.run.verdicts import Verdicts
+from runyard.agent.run.watch import Watch
+from runyard.agent.sync import Sync, SyncListener
+from runyard.agent.waiting import Waits
 from runyard.agent.wake import Wake
-from runyard.agent.watch import Verdict, Watch
-from runyard.backends.base import Backend, Distant, Notifier, Presence, Queueing
-from runyard.hosts.base import Seen, Unreachable
+from runyard.backends.base import Backend, Queueing
 from runyard.model import cache_limit
 from runyard.model.resources import Capacity
 from runyard.model.site import SiteSpec
-from runyard.model.states import AttemptState
-from runyard.model.wire import AttemptKey, Claim, SyncResponse
+from runyard.model.wire import Claim, SyncResponse
 
-DISK_PAUSE_S = 30.0  # no new work for so long after the disk was full
-SITE_PAUSE_S = 5.0  # after the site could not be reached
 AFTER_CRASH_S = 1.0
-WORD_S = 45.0  # how long a scheduler may take to say why it ended something
 
 log = logging.getLogger(__name__)
 
@@ -74,101 +76,69 @@ class Agent:
         identity: Identity | None = None,
         lent: bool = False,
         room: Room = ANY_ROOM,
-        fetcher: Fetcher = NOTHING,
+        fetcher: WebFetcher = NOTHING,
     ) -> None:
-        """`directory` is the agent's own; `root` that of the attempts, where they are on another machine; `identity`
-        says who it is, where its runs do not execute here; `room` what is said of disks, `fetcher` how files come from
-        the web. A link that is `lent` is somebody else's to close."""
-        # A cluster has one live agent, wherever it runs: of agents with one name only the newest may speak.
-        who = identity or of_this_machine(site if total.elastic else durable_name(directory))
-        root, said = root or os.fspath(directory / "runs"), described or SiteSpec()
-        base = environment.inherited(environ)
-        self.name, self.site = who.name, site
-        self._link, self._backend, self._clock, self._directory = link, backend, clock, directory
-        self._node, self._lent = who.node, lent
+        """`directory` is the agent's own; `root` that of the attempts, if they are on another machine; `identity` its
+        name and node, if its runs do not execute here; `room` the settings of disks; `fetcher` downloads inputs. The
+        caller closes a link that is `lent`."""
+        # A cluster has one live agent, on any machine: of agents with the same name only the newest may report.
+        self._who = identity or of_this_machine(site if total.elastic else durable_name(directory))
+        self.name, self.site = self._who.name, site
+        self._total, self._described, self._environ = total, described or SiteSpec(), environ
+        self._lent, self._room = lent, room
         self._wake = Wake()
-        self._errands = errands or ThreadedErrands(self._wake.ring)
-        self._book, self._slots, self._pace = Book(), Slots(total), Pace()
-        self._seen: dict[str, Seen] = {}
-        own_node = None if total.elastic else who.node
-        self._stager = Stager(backend.host, root, total, base, described, room.scratch, own_node)
-        self._disks = Disks(backend.host, [root], room.reserve, self._errands, clock)
-        if not total.elastic:  # what compute nodes of a cluster have, only they know
-            self._disks.watch_scratch(disks.scratch_base(room, {} if backend.host.copies else base))
-        self._store = Store(root, self.name, self._book, lambda: self._talk.incarnation)
-        self._watch_over(root)
-        self._clear_up(said)
-        self._starter = self._build_starter(said, environ, fetcher)
-        self._talk = self._build_talk(who, total)
-        self._bring_back(own_node)
-        self._see_to_checkpoints(said, total)
+        errands = errands or ThreadedErrands(self._wake.ring)
+        self._context = Context(
+            site=site, backend=backend, link=link, errands=errands,
+            backend_errands=errands if isinstance(backend, Queueing) else NoErrands(), book=Book(), directory=directory,
+            runs=root or os.fspath(directory / "runs"), clock=clock,
+        )  # fmt: skip
+        self._build_shared()
+        self._build_run()
+        self._build_clean()
+        self._build_bring(fetcher)
+        self._sync = self._build_sync()
+        self._build_report()
+        self._order = self._build_order()
+        self._parts = list(dict.fromkeys(self._order))
         link.on_news(site, self.wake)
 
-    def _watch_over(self, root: str) -> None:
-        """The parts that see what becomes of attempts, and end them."""
-        self._queue = self._backend if isinstance(self._backend, Queueing) else None
-        self._waiting = self._errands if self._queue is not None else NoErrands()  # only schedulers make one wait
-        self._watch = Watch(self._backend, root, self._waiting, self._clock)
-        self._relay = Relay(self._errands, self._clock)
-        self._stops = Stops(self._backend, self._book, self._watch.poll_soon, self._clock)
-        self._permits = Permits(self._backend, self._book, lambda: self._talk.heard_at, self._clock)
+    def _build_order(self) -> list[Part]:
+        """The order of a tick; the yard's answers are passed on in the same order. A new part is a line
+        here."""
+        context = self._context
+        return [
+            Claims(context, self._stager, self._watch, self._relay, self._starter, self._stops, self._sync),
+            self._watch,
+            Verdicts(context, self._who.node, self._ends, self._stops, self._starter),
+            self._starter,  # slots that have just become free are used at once
+            self._relay,
+            Endings(context, self._stager, self._checkpoints, self._directories, self._own_node, self._sync.trouble),
+            LiveOutputs(context, self._stager),
+            self._checkpoints,
+            self._sync,
+            self._permits,
+            self._stops,
+            self._waits,
+            self._bring,
+            self._bring,  # usually everything is in the site's cache, which has answered by now
+            self._starter,
+            Batches(context),
+            self._directories,
+            OldCheckpoints(context.host, context.errands, self._store, self._sync.expired_checkpoints, context.clock),
+            self._cache_cleanup,
+        ]
 
-    def _clear_up(self, said: SiteSpec) -> None:
-        """The parts that remove what nobody needs any more."""
-        self._limit = cache_limit.parse(said.node_option(self._node, "cache_limit"))
-        usual, notes = said.node_option(self._node, "keep"), self._directory / "leaving.jsonl"
-        self._upkeep = Upkeep(
-            self._backend.host, self._errands, self._store, self._limit, self._clock, self._disks.note_cache
-        )
-        self._leaving = Leaving(
-            self._backend.host, self._errands, self._store, usual, notes, self._clock, self._disks.trouble
-        )
-        self._tidy = Tidy(self._queue, self.site, self._book, self._waiting, self._clock)
-
-    def _build_starter(self, said: SiteSpec, environ: Mapping[str, str], fetcher: Fetcher) -> Starter:
-        host, errands, store, clock = self._backend.host, self._errands, self._store, self._clock
-        downloads = Downloads(self._link, self._directory / "downloads", fetcher, errands)
-        staging = Staging(downloads, host, errands, store, self._upkeep.later, clock)
-        conda_root = said.node_option(self._node, "conda_root")
-        place = place_of(environ, said.env, conda_root, self._limit, far=host.copies)
-        return Starter(
-            self.site, self._backend, self._stager, self._slots, self._pace, self._book, self._fail, self._waiting,
-            staging, downloads, Pythons(self._link, host, errands, store, place, clock), self._disks, self._permits,
-            clock,
-        )  # fmt: skip
-
-    def _build_talk(self, who: Identity, total: Capacity) -> Talk:
-        listener = Listener(owned=self._own, answered=self._hear, asking=self._leaving.questions)
-        distant = self._backend if isinstance(self._backend, Distant) else None
-        return Talk(
-            self._link, self._errands, who.introduction(self.site, total), self._book, self._slots, self._pace,
-            listener, self._clock, self._queue, distant, self._disks,
-        )  # fmt: skip
-
-    def _bring_back(self, own_node: str | None) -> None:
-        """The parts by which outputs come to the yard: at the end, and while an attempt runs."""
-        host, current = self._backend.host, self._directory / "current"
-        self._finisher = Finisher(
-            self._link, host, self._errands, self._stager, self._book, own_node, self._talk.trouble, self._clock
-        )
-        self._current = Current(self._link, host, self._errands, self._book, self._finisher.place, current, self._clock)
-
-    def _see_to_checkpoints(self, said: SiteSpec, total: Capacity) -> None:
-        host, usual = self._backend.host, said.node_option(self._node, "checkpoint_every")
-        self._checkpoints = Checkpoints(
-            self._link, host, self._errands, self._book, self._stager, usual, shares_directory(said, total),
-            self._directory / "current", self._talk.trouble, self._clock,
-        )  # fmt: skip
-        self._expiry = Expiry(host, self._errands, self._store, self._talk.expired_checkpoints, self._clock)
+    # --- what is done with it -----------------------------------------------------------------------------------
 
     @property
     def stale(self) -> bool:
-        """A newer incarnation has taken over: this one must not do anything any more."""
-        return self._talk.stale
+        """A newer incarnation has taken over: this one must do nothing more."""
+        return self._sync.stale
 
     def wake(self) -> None:
         """There may be work or a stop order. From any thread."""
-        if self._talk.hear_news():
+        if self._sync.hear_news():
             self._wake.ring()
 
     def run_forever(self, stop: threading.Event) -> None:
@@ -178,214 +148,124 @@ class Agent:
             try:
                 self.tick()
             except Exception:
-                log.exception("the agent of site %s met an error that it does not know; it goes on", self.site)
+                log.exception("unexpected error in the agent of site %s; it continues", self.site)
                 self._wake.sleep(AFTER_CRASH_S)
             if self.stale:
                 return
-            self._wake.sleep(self.next_due() - self._clock(), self._wake_fds())
+            self._wake.sleep(self.next_due() - self._context.clock(), self._watch.wake_fds())
 
     def tick(self) -> None:
-        """One full pass: notices, evidence, next starts, relay, reports, sync, claims, stage, start."""
-        for part in (self._see, self._say, self._stage, self._start):
-            self._errands.collect()
+        """One full pass."""
+        for part in self._order:
+            self._context.errands.collect()
             if self.stale:
                 return
-            part()
-
-    def _see(self) -> None:
-        """What became of the attempts; whose slots are free now goes to the next at once."""
-        self._seen = self._watch.look(self._watched(), self._notices(), with_bytes=self._may_relay())
-        absent = [attempt for attempt in self._book.in_phase(Phase.STARTED) if self._act_on(attempt)]
-        self._starter.submit_again(absent)
-        self._starter.start()
-
-    def _say(self) -> None:
-        if self._talk.incarnation is not None:
-            self._relay.relay(self._watched(), self._seen, self._talk.append, self._relay_failed)
-            self._leaving.tell(self._finisher.advance())
-            self._current.advance()
-            self._checkpoints.advance()
-        self._talk.speak()
-
-    def _stage(self) -> None:
-        self._permits.advance()
-        self._stops.press()
-        self._starter.stage()
-
-    def _start(self) -> None:
-        self._starter.start()
-        self._tidy.advance()
-        if self._talk.incarnation is not None:  # only then it is known which attempts are ours
-            self._leaving.advance()
-            self._expiry.advance()
-            self._upkeep.advance()
+            if self._is_active(part):
+                part.advance()
 
     def next_due(self, *, following: bool = True) -> float:
-        """When the next tick has something to do, as far as that is known now. Without `following`, it is nothing to do
-        that what runs may have said more by then."""
-        watched = self._watched()
-        if not following:
-            watched = [attempt for attempt in watched if attempt.phase is Phase.OVER or attempt.has_more]
-        due = min(
-            self._watch.next_look(watched),
-            self._talk.due_at(),
-            self._stops.next_due(),
-            self._starter.next_due(),
-            self._tidy.next_due(),
-        )
-        parts = (self._finisher, self._current, self._checkpoints, self._leaving, self._expiry, self._upkeep)
-        return due if self._talk.incarnation is None else min(due, *(part.next_due() for part in parts))
+        """When the next tick has something to do, as far as is known. `following`: also to relay new output of running
+        attempts."""
+        watch = self._watch.next_due() if following else self._watch.next_due_of_ended()
+        others = (part for part in self._parts if part is not self._watch and self._is_active(part))
+        return min(watch, *(part.next_due() for part in others))
 
     def close(self) -> None:
-        """Let go of everything. What runs goes on."""
+        """Release all resources. Running attempts continue."""
         if not self._lent:
-            self._link.close()
-        self._errands.close()
-        self._backend.close()
+            self._context.link.close()
+        for part in self._parts:
+            part.close()
+        self._context.errands.close()
+        self._context.backend.close()
         self._wake.close()
+
+    def _is_active(self, part: Part) -> bool:
+        return self._sync.incarnation is not None or not part.needs_yard
 
     def _ring_after(self, stop: threading.Event) -> None:
         stop.wait()
         self._wake.ring()
 
-    # --- what the backend and the directories say ---------------------------------------------------------------
-
-    def _watched(self) -> list[Attempt]:
-        return self._book.in_phase(Phase.STARTED, Phase.OVER)
-
-    def _notices(self) -> set[str]:
-        return self._backend.notices() if isinstance(self._backend, Notifier) else set()
-
-    def _wake_fds(self) -> list[int]:
-        return self._backend.wake_fds() if isinstance(self._backend, Notifier) else []
-
-    def _act_on(self, attempt: Attempt) -> bool:
-        """True when it is to be submitted again."""
-        now = self._clock()
-        verdict = watch.verdict_on(attempt, now)
-        if verdict is Verdict.OVER and self._waits_for_word(attempt, now):
-            return False
-        if verdict is Verdict.OVER:
-            self._end(attempt, attempt.sighting.text or "nothing of it is left, and it left no record")
-        elif verdict is Verdict.NOT_STARTED:
-            return attempt.stop_reason is None
-        elif verdict is Verdict.DOUBTFUL and watch.is_silent(attempt, now) and self._may_give_up(attempt):
-            self._give_up(attempt)
-        return False
-
-    def _waits_for_word(self, attempt: Attempt, now: float) -> bool:
-        """A runner that was told to stop does not know by whom. Where there is a queue, its scheduler does, soon."""
-        unheard = attempt.sighting.presence is not Presence.GONE and now < attempt.status_at + WORD_S
-        return attempt.wants_word and unheard and isinstance(self._backend, Queueing)
-
-    def _may_give_up(self, attempt: Attempt) -> bool:
-        """Silence on another machine proves nothing, and a run that is given up may be tried again: so only a run that
-        is to end anyway. Where there is a queue, its scheduler has the last word."""
-        if isinstance(self._backend, Queueing):
-            return False
-        return attempt.sighting.node in (None, self._node) or attempt.stop_reason is not None
-
-    def _give_up(self, attempt: Attempt) -> None:
-        """In doubt for too long. If its runner ever wakes up, it finds the wish to stop before anything else."""
-        self._stops.order(attempt.key, attempt.stop_reason or "lost")
-        self._stops.press()
-        self._end(attempt, attempt.sighting.text or "its runner fell silent")
-
-    def _end(self, attempt: Attempt, gone: str) -> None:
-        """Nothing of it runs any more: its slots are free from this moment."""
-        now = self._clock()
-        attempt.phase, attempt.over_at, attempt.look_at = Phase.OVER, now, now
-        attempt.gone = gone
-        self._slots.release(attempt.key)
-        if attempt.submits and attempt.record is not None:
-            self._pace.ended(now - attempt.submitted_at)
-        if attempt.superseded:
-            self._drop(attempt.key)
-
-    def _drop(self, key: AttemptKey) -> None:
-        """Nobody asks for it any more, nor for what was staged for it."""
-        attempt = self._book.get(key)
-        self._book.drop(key)
-        if attempt is not None and is_staged(attempt):
-            self._upkeep.soon()
-
-    def _fail(self, attempt: Attempt, ending: str, message: str) -> None:
-        """It never began, and never will."""
-        log.warning("attempt %s cannot be started: %s", attempt.key, message)
-        if ending == "disk":
-            self._talk.take_nothing_for(DISK_PAUSE_S)
-        attempt.end_without_runner(ending, message)
-        self._end(attempt, message)
-
     # --- what the yard says -------------------------------------------------------------------------------------
 
-    def _hear(self, response: SyncResponse) -> None:
-        self._leaving.settled(response.settled, response.given_up)
-        for key in response.settled:
-            self._drop(key)
-            self._tidy.later()
-            self._expiry.settled()
-        self._starter.receive(response.claims)
-        self._tidy.hear(response.claims)
-        self._stops.take(response.stops)
-        self._current.take(response.wanted)
-        self._checkpoints.take(response.wanted)
+    def _heard(self, answer: SyncResponse) -> None:
+        for part in self._parts:
+            part.heard(answer)
+        for key in answer.settled:
+            self._context.book.drop(key)
 
-    def _own(self, claims: list[Claim]) -> None:
-        """After a hello: exactly these are ours. Others were settled while we could not hear it, or given up."""
-        owned = {claim.key for claim in claims}
-        self._leaving.owned(owned)
-        for attempt in self._book:
-            if attempt.key not in owned:
-                self._stops.order(attempt.key, SUPERSEDED)
-        for claim in claims:
-            known = self._book.get(claim.key)
-            if known is not None:
-                known.told_running = claim.state is AttemptState.RUNNING
-                if known.phase < Phase.OVER:
-                    known.bring_again()  # what it was to show since an answer was lost
-        self._finisher.owned()
-        self._adopt([claim for claim in claims if claim.key not in self._book])
-        self._tidy.hear(claims)
+    def _owned(self, claims: list[Claim]) -> None:
+        for part in self._parts:
+            part.owned(claims)
 
-    def _adopt(self, claims: list[Claim]) -> None:
-        """Take up what an earlier incarnation had, by the evidence in its directory.
+    # --- how its parts are made ---------------------------------------------------------------------------------
 
-        It holds its slots until it is seen to be over; one that never began waits for its turn again.
-        """
-        if not claims:
-            return
-        try:
-            adopted = self._stager.recall(claims)
-            self._watch.scan(adopted, with_bytes=False)
-        except Unreachable as error:  # without evidence nothing can be said of them: the yard will name them again
-            log.warning("attempts cannot be taken up again yet: %s", error)
-            self._talk.begin_again(SITE_PAUSE_S)
-            return
-        self._watch.poll_soon()
-        for attempt in adopted:
-            self._book.add(attempt)
-            attempt.told_running = attempt.claim.state is AttemptState.RUNNING
-            if attempt.made_started or attempt.told_running:
-                log.info("attempt %s is taken up again", attempt.key)
-                attempt.expect_something_held()
-                attempt.phase, attempt.submitted_at, attempt.look_at = Phase.STARTED, self._clock(), self._clock()
-                attempt.grant = self._slots.occupy(attempt.key, attempt.claim.resources, attempt.prefer_gpus)
-                if self._queue is not None and attempt.prevented:
-                    # Who did that may have been gone before the scheduler was told.
-                    self._stops.order(attempt.key, attempt.prevented)
-            else:
-                attempt.expect_nothing_held()
+    def _build_shared(self) -> None:
+        """What several parts use."""
+        context, base = self._context, environment.inherited(self._environ)
+        self._own_node = None if self._total.elastic else self._who.node
+        self._slots, self._pace = Slots(self._total), Pace()
+        self._stager = Stager(
+            context.host, context.runs, self._total, base, self._described, self._room.scratch, self._own_node,
+            context.backend.signals,
+        )  # fmt: skip
+        self._disks = Disks(context.host, [context.runs], self._room.reserve, context.errands, context.clock)
+        if not self._total.elastic:  # the disks of a cluster's compute nodes are known only there
+            self._disks.watch_scratch(disks.scratch_base(self._room, {} if context.host.copies else base))
+        self._store = CacheStore(context.runs, self.name, context.book, lambda: self._sync.incarnation)
+        self._limit = cache_limit.parse(self._option("cache_limit"))
 
-    # --- bytes --------------------------------------------------------------------------------------------------
+    def _build_run(self) -> None:
+        context = self._context
+        self._watch = Watch(
+            context.backend, context.runs, context.backend_errands, context.book, context.clock, self._may_relay
+        )
+        self._ends = Ends(context, self._slots, self._pace, self._watch)
+        self._waits = Waits(context, self._disks, self._ends)
+        self._permits = Permits(context.backend, context.book, lambda: self._sync.heard_at, context.clock)
+        self._starter = Starter(
+            context, directories=self._stager, slots=self._slots, pace=self._pace, permits=self._permits,
+            waits=self._waits, ends=self._ends, watch=self._watch,
+        )  # fmt: skip
+        self._stops = Stops(context, self._watch, self._starter)
+
+    def _build_clean(self) -> None:
+        context, notes = self._context, self._context.directory / "leaving.jsonl"
+        self._directories = AttemptDirectories(
+            context.host, context.errands, self._store, self._option("keep"), notes, context.clock, self._disks.trouble
+        )
+        self._cache_cleanup = CacheCleanup(context, self._store, self._limit, self._disks.note_cache)
+
+    def _build_bring(self, fetcher: WebFetcher) -> None:
+        context, waits = self._context, self._waits
+        conda_root, is_far = self._option("conda_root"), context.host.copies
+        place = place_of(self._environ, self._described.env, conda_root, self._limit, far=is_far)
+        inputs = WebInputs(context.link, context.directory / "downloads", fetcher, context.errands, waits)
+        cache = SiteCache(context, inputs, self._store, waits, self._cache_cleanup.added)
+        steps = [inputs, cache, Pythons(context, self._store, place, waits)]
+        self._bring = Bring(context, self._stager, steps, self._slots, waits, self._ends)
+
+    def _build_sync(self) -> Sync:
+        context, ends = self._context, self._ends
+        listener = SyncListener(owned=self._owned, answered=self._heard, asking=self._directories.questions)
+        return Sync(
+            context.link, context.errands, self._who.introduction(self.site, self._total), context.book, self._slots,
+            self._pace, listener, context.clock, context.queue, context.distant, self._disks,
+            lambda: ends.disk_full_until,
+        )  # fmt: skip
+
+    def _build_report(self) -> None:
+        context, sync = self._context, self._sync
+        self._relay = Relay(context.errands, context.book, self._watch, sync, context.clock)
+        is_shared = shares_directory(self._described, self._total)
+        self._checkpoints = CheckpointReports(
+            context, self._stager, self._option("checkpoint_every"), is_shared, sync.trouble
+        )
+
+    def _option(self, name: str) -> str:
+        """An option of the site, or of its node."""
+        return self._described.node_option(self._who.node, name)
 
     def _may_relay(self) -> bool:
-        return self._talk.incarnation is not None and self._relay.ready
-
-    def _relay_failed(self, error: Exception) -> None:
-        if isinstance(error, errors.YardUnreachable):
-            self._talk.trouble(error)
-        else:
-            log.warning("the yard does not take what runs write: %s", error)
-        if isinstance(error, errors.DiskFull):
-            hold_up(self._book.in_phase(Phase.OVER))
+        return self._sync.incarnation is not None and self._relay.ready

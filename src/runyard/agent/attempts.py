@@ -1,129 +1,252 @@
-"""What an agent remembers of an attempt. All of it can be found again: in the yard's claim and on disk."""
+"""An agent's state of an attempt. All of it can be restored from the yard's claim and the disk.
+
+An attempt is an immutable core and the slices of state of the agent's parts. Only its owner names a slice
+(`slices.OWNERS`); all other parts read it through the properties here.
+"""
 
 from __future__ import annotations
 
-import enum
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from runyard.agent.slots import Grant
+from runyard.agent.run.slots import Grant
+from runyard.agent.slices import (
+    BringingSlice,
+    BuiltSlice,
+    EndingSlice,
+    EnvironmentSlice,
+    EvidenceSlice,
+    LifeSlice,
+    LiveSlice,
+    OverSlice,
+    PermitSlice,
+    Phase,
+    RelaySlice,
+    SavingSlice,
+    StartSlice,
+    StoppingSlice,
+    ToldSlice,
+    WaitingSlice,
+    WebSlice,
+)
 from runyard.backends.base import Job, Presence, Sighting
-from runyard.model import units
-from runyard.model.spec import RunSpec
-from runyard.model.states import AttemptState
-from runyard.model.wire import CHECKPOINTS, OUTPUTS, RELAYED_FILES, AttemptKey, Claim, Report
+from runyard.model.spec import STAGED, RunSpec
+from runyard.model.wire import AttemptKey, Claim, Report
 
-OVERRULES = ("preempted", "timeout", "oom", "node_lost", "external")  # why a scheduler ends what it has started
-FROM_OUTSIDE = ("external", "lost")  # stops that the yard did not order: somebody's, or of what was given up
+__all__ = ["HELD_UP", "SUPERSEDED", "Attempt", "Book", "Phase"]
+
+_KILLS = (signal.SIGKILL, signal.SIGTERM)
+FROM_OUTSIDE = ("external", "lost")  # stops that the yard did not request
 SUPERSEDED = "superseded"  # the reason of a stop order for an attempt that the yard has given up
+HELD_UP = "ended; its files cannot be uploaded, because the disk is full"
 
 
-class Phase(enum.IntEnum):
-    RECEIVED = 1  # claimed; its directory is not built yet
-    READY = 2  # staged; starts the moment its slots are free
-    STARTED = 3  # handed to the backend
-    OVER = 4  # nothing of it runs; its files are on their way to the yard
-    TOLD = 5  # its ending is reported on every sync until the yard has settled it
-
-
-@dataclass(kw_only=True, slots=True)
-class Saving:
-    """What the yard was given of a run's checkpoints, and what it still wants."""
-
-    wished: int = 0  # the newest wish to have them now
-    shown: int = 0  # the newest one that was met
-    busy: bool = False
-    looked_at: float | None = None
-    torn: int = 0  # how often in a row it was found in the middle of saving
-    known: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # files that need not be read again
-    told: dict[str, Any] | None = None  # what the yard knows of, as in a report
-    is_due: bool | None = None  # at the end: whether there is anything; None: nobody has looked
-    is_done: bool = False  # the last of them is in the yard, or never will be
-
-
-@dataclass(eq=False, kw_only=True, slots=True)
+@dataclass(eq=False, frozen=True, kw_only=True, slots=True)
 class Attempt:
     claim: Claim
     job: Job
-    place: str  # its directory below the site's runs/
-    fresh: bool = False  # claimed by this very agent: nobody else can have handed it over
-    phase: Phase = Phase.RECEIVED
-    spec: RunSpec | None = None  # parsed when it is staged
-    bringing: bool = False  # what it needs is on its way
-    bringing_since: float | None = None
-    fetched: dict[str, str] = field(default_factory=dict)  # digests of inputs from the web, by their names
-    python: str | None = None  # the prefix of the Python environment that was built or found for it
-    checkpoint: str | None = None  # the tree that it is to go on from, where that must be brought
-    afresh: bool = False  # what lies among its checkpoints is not to be gone on from
-    prefer_gpus: tuple[str, ...] = ()  # what an earlier incarnation chose for it
-    grant: Grant | None = None
-    submitted_at: float = 0.0  # by the agent's clock, as all times here that are not called otherwise
-    submits: int = 0
-    submitting: bool = False  # the backend has not yet said what became of the last one
-    permitted_from: float = float("-inf")  # by `kernel.uptime`: its permit counts from there, if it has one
+    fresh: bool = False  # claimed by this incarnation: no other process can have submitted it
+    prefer_gpus: tuple[str, ...] = ()  # chosen by an earlier incarnation
 
-    # Evidence.
-    made_started: bool = False
-    version: str = ""  # of the status file that was read last
-    status: dict[str, Any] | None = None
-    status_at: float = 0.0  # when it last changed
-    sighting: Sighting = field(default_factory=lambda: Sighting(presence=Presence.UNKNOWN))
-    look_at: float = 0.0  # when to look into its directory again
-    fresh_until: float = 0.0  # its output is lively until then
-
-    # Relay: bytes that the yard holds; None where only the yard knows.
-    offsets: dict[str, int | None] = field(default_factory=dict)
-    relaying: bool = False
-    has_more: bool = False  # than the last look brought
-    disowned: bool = False  # the yard took no bytes: it may have given this attempt up
-    drained: bool = False  # the last look found nothing that the yard does not hold
-
-    # The end.
-    stop_reason: str | None = None
-    stopped_at: float = 0.0
-    asked_at: float = 0.0  # when the backend was last asked to end it
-    over_at: float = 0.0
-    gone: str | None = None
-    outputs: list[dict[str, Any]] | None = None  # None: not collected yet
-    collecting: bool = False
-    found_at: float | None = None  # when the yard was first seen to have some of what it left; None: it has nothing
-    held_up: str = ""  # why what it left does not come to the yard
-    is_whole: bool = False  # the yard has everything of it
-    left_out: bool = False  # some of its outputs did not come back
-    notes: list[str] = field(default_factory=list)
-    outputs_wished: int = 0  # the newest wish to see what it has left so far
-    outputs_shown: int = 0  # the newest one that was met
-    outputs_known: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # what was found then: see `Search`
-    showing: bool = False
-    saving: Saving = field(default_factory=Saving)
-    shown: dict[str, Report] = field(default_factory=dict)  # by what was wished for, until the yard has it
-    told_running: bool = False  # the yard knows that it runs
-    told_detail: str | None = None  # what the yard was told of its waiting in the backend's own queue
-    report: Report | None = None
-    reported_at: float = float("-inf")
+    life: LifeSlice = field(default_factory=LifeSlice)
+    waiting: WaitingSlice = field(default_factory=WaitingSlice)
+    built: BuiltSlice = field(default_factory=BuiltSlice)
+    web: WebSlice = field(default_factory=WebSlice)
+    environment: EnvironmentSlice = field(default_factory=EnvironmentSlice)
+    bringing: BringingSlice = field(default_factory=BringingSlice)
+    start: StartSlice = field(default_factory=StartSlice)
+    permit: PermitSlice = field(default_factory=PermitSlice)
+    evidence: EvidenceSlice = field(default_factory=EvidenceSlice)
+    stopping: StoppingSlice = field(default_factory=StoppingSlice)
+    over: OverSlice = field(default_factory=OverSlice)
+    relay: RelaySlice = field(default_factory=RelaySlice)
+    ending: EndingSlice = field(default_factory=EndingSlice)
+    live: LiveSlice = field(default_factory=LiveSlice)
+    saving: SavingSlice = field(default_factory=SavingSlice)
+    told: ToldSlice = field(default_factory=ToldSlice)
 
     @property
     def key(self) -> AttemptKey:
         return self.claim.key
 
     @property
+    def phase(self) -> Phase:
+        return self.life.phase
+
+    @property
+    def place(self) -> str:
+        """Its directory below the site's runs/; none if the directory of that name belongs to another yard."""
+        own = f"{self.key.run}/a{self.key.attempt}"
+        return f"refused/{own}" if self.built.refused else own
+
+    @property
+    def is_refused(self) -> bool:
+        """The directory of its name belongs to another yard."""
+        return self.built.refused
+
+    # --- before it starts ---------------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> RunSpec:
+        spec = self.built.spec
+        assert spec is not None, "only parsed specs are staged"
+        return spec
+
+    @property
+    def resume_from(self) -> str | None:
+        """The checkpoint that must be fetched for it."""
+        return self.built.checkpoint
+
+    @property
+    def starts_afresh(self) -> bool:
+        return self.built.afresh
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether anything is staged for it from the cache."""
+        asks = any(self.claim.spec.get(name) for name in STAGED)
+        return asks or self.built.checkpoint is not None or self.built.afresh
+
+    @property
+    def fetched(self) -> dict[str, str]:
+        return self.web.fetched
+
+    @property
+    def python(self) -> str | None:
+        """The prefix of its Python environment."""
+        return self.environment.prefix
+
+    @property
+    def travels_since(self) -> float | None:
+        """Since when its files are being transferred; None if they are not."""
+        return self.bringing.since if self.bringing.under_way else None
+
+    @property
+    def grant(self) -> Grant | None:
+        return self.start.grant
+
+    @property
+    def submits(self) -> int:
+        return self.start.submits
+
+    @property
+    def submitted_at(self) -> float:
+        return self.start.submitted_at
+
+    @property
+    def submitting(self) -> bool:
+        return self.start.submitting
+
+    @property
+    def pending_detail(self) -> str | None:
+        """Why it is not started, is pending in the backend's queue, or has an unknown state there. If it has ended: why
+        its end is not reported yet."""
+        if self.phase >= Phase.OVER:
+            return HELD_UP if self.is_held_up else None
+        if self.phase < Phase.STARTED:
+            return self.waiting.text or None
+        waits = self.sighting.presence in (Presence.PENDING, Presence.UNKNOWN) and not self.made_started
+        return self.sighting.text or None if waits else None
+
+    @property
+    def told_detail(self) -> str | None:
+        """The reason of waiting that was reported to the yard."""
+        return self.told.detail
+
+    # --- while it runs ------------------------------------------------------------------------------------------
+
+    @property
+    def made_started(self) -> bool:
+        return self.evidence.made_started
+
+    @property
+    def status(self) -> dict[str, Any] | None:
+        return self.evidence.status
+
+    @property
+    def status_at(self) -> float:
+        return self.evidence.status_at
+
+    @property
+    def sighting(self) -> Sighting:
+        return self.evidence.sighting
+
+    @property
+    def started_at(self) -> float | None:
+        """By the node's clock: shown, never compared."""
+        return self.status.get("started_at") if self.status else None
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self.stopping.reason
+
+    @property
+    def superseded(self) -> bool:
+        return self.stopping.reason == SUPERSEDED
+
+    @property
+    def is_drained(self) -> bool:
+        return self.evidence.drained
+
+    @property
+    def is_relaying(self) -> bool:
+        return self.relay.busy
+
+    @property
+    def offsets(self) -> dict[str, int | None]:
+        return self.relay.offsets
+
+    @property
+    def has_more(self) -> bool:
+        return self.relay.has_more
+
+    @property
+    def disowned(self) -> bool:
+        return self.relay.disowned
+
+    @property
+    def shown(self) -> list[Report]:
+        """Reports of uploaded outputs and checkpoints of a running attempt."""
+        return [report for report in (self.live.report, self.saving.report) if report is not None]
+
+    @property
+    def untold(self) -> list[Report]:
+        """Those reports that the yard has not received."""
+        return [report for report in self.shown if not any(report is known for known in self.told.shown)]
+
+    # --- when it is over ----------------------------------------------------------------------------------------
+
+    @property
+    def over_at(self) -> float:
+        return self.over.at
+
+    @property
+    def gone(self) -> str | None:
+        return self.over.gone
+
+    @property
+    def never_ran(self) -> bool:
+        return self.over.record is not None
+
+    @property
     def record(self) -> dict[str, Any] | None:
         """The exit record, once there is one."""
-        if self.status is None or self.status.get("state") != "ended" or not isinstance(self.status.get("ending"), str):
-            return None
-        return self.status
+        status = self.evidence.status
+        if status is None or status.get("state") != "ended" or not isinstance(status.get("ending"), str):
+            return self.over.record
+        return status
 
     @property
     def wants_word(self) -> bool:
-        """Somebody ended it from outside: the backend may know who, and why."""
+        """It was ended from outside: the backend may know by whom and why."""
         record = self.record
         return record is not None and (record.get("stop_reason") in FROM_OUTSIDE or _was_killed(record))
 
     @property
     def prevented(self) -> str | None:
-        """Why it was kept from beginning, if it was. A runner's own record has the runner's number."""
+        """Why it was not started, if so. A runner's own record has the runner's pid."""
         record = self.record or {}
         return record.get("stop_reason") if "pid" not in record else None
 
@@ -134,135 +257,54 @@ class Attempt:
 
     @property
     def failed_on_full_disk(self) -> bool:
-        """It, or its runner, could not write: so it may be that nobody makes room before it is told how it ended."""
+        """It or its runner could not write: its end must be reported even if the disk stays full."""
         record = self.record or {}
         is_full = record.get("ending") == "disk" or record.get("full_directory") or record.get("disk_full")
         return bool(is_full) and not self.succeeded
 
     @property
-    def superseded(self) -> bool:
-        return self.stop_reason == SUPERSEDED
+    def is_held_up(self) -> bool:
+        """The yard's disk is full, so its files cannot be uploaded; this is shown as the reason of waiting."""
+        return self.relay.no_room or self.ending.no_room
 
     @property
-    def started_at(self) -> float | None:
-        """By the node's clock: shown, never compared."""
-        return self.status.get("started_at") if self.status else None
-
-    def expect_nothing_held(self) -> None:
-        """The yard cannot hold anything of an attempt that was just handed out."""
-        self.offsets = dict.fromkeys(self.relayed_files(), 0)
-
-    def expect_something_held(self) -> None:
-        self.offsets = dict.fromkeys(self.relayed_files(), None)
-
-    def relayed_files(self) -> list[str]:
-        split = bool(self.claim.spec.get("split_output"))
-        return [name for name in RELAYED_FILES if split or name not in ("stdout", "stderr")]
-
-    def disown(self) -> None:
-        """Report it anew: the yard then says what it thinks of it."""
-        self.disowned, self.told_running = True, False
-
-    def end_without_runner(self, ending: str, message: str) -> None:
-        """Give it the record that a runner would have written."""
-        self.status = {
-            "state": "ended", "ending": ending, "message": message, "exit_code": None, "signal": None,
-            "tree_gone": True, "sizes": {},
-        }  # fmt: skip
-        self.outputs = []
-        self.saving.is_done = True
+    def is_whole(self) -> bool:
+        return self.ending.is_whole
 
     @property
-    def pending_detail(self) -> str | None:
-        """Why it waits in the backend's own queue, while it does; or why nobody knows whether it does. Of one that is
-        over: what its ending waits for."""
-        if self.phase >= Phase.OVER:
-            return self.held_up or None
-        waiting = self.sighting.presence in (Presence.PENDING, Presence.UNKNOWN) and not self.made_started
-        return self.sighting.text or None if waiting else None
-
-    def pending_report(self) -> Report:
-        state = AttemptState.SUBMITTED if self.phase >= Phase.STARTED else AttemptState.CLAIMED
-        return Report(key=self.key, state=state, detail=self.pending_detail, native_id=self.sighting.native_id)
-
-    def running_report(self, node: str, *, is_own: bool) -> Report:
-        """`is_own`: it runs on the agent's node, whose name is the agent's to give."""
-        where = self.sighting.node or node if is_own else self._where() or node
-        return Report(
-            key=self.key, state=AttemptState.RUNNING, node=where, granted=self._granted(),
-            started_at=self.started_at, native_id=self.sighting.native_id,
-        )  # fmt: skip
-
-    def bring_again(self) -> None:
-        """The yard need not have any more what it had when it was asked. It is asked again, and told of what it has."""
-        if self.phase >= Phase.OVER:
-            self.phase, self.outputs, self.saving.is_done, self.found_at = Phase.OVER, None, False, None
-            return
-        if self.shown.pop(OUTPUTS, None):
-            self.outputs_shown = 0
-        if self.shown.pop(CHECKPOINTS, None):
-            self.saving.shown = -1  # so that they are told of, wished for or not
-
-    def show(self, wish: int, files: list[dict[str, Any]]) -> None:
-        """These are its outputs so far."""
-        self.outputs_shown = wish
-        self.shown[OUTPUTS] = Report(key=self.key, state=self._shown_state, outputs=files, brought=wish)
-
-    def show_checkpoint(self, wish: int) -> None:
-        """The newest that it saved is in the yard, if there is any."""
-        self.saving.shown = wish
-        self.shown[CHECKPOINTS] = Report(
-            key=self.key, state=self._shown_state, checkpoint=self.saving.told, saved=wish or None
-        )
+    def report(self) -> Report | None:
+        return self.ending.report
 
     @property
-    def _shown_state(self) -> AttemptState:
-        return AttemptState.RUNNING if self.made_started else AttemptState.CLAIMED
+    def saved(self) -> dict[str, Any] | None:
+        """Its checkpoints that the yard has, as in a report."""
+        return self.saving.told
 
-    def end_report(self, node: str | None) -> Report:
-        return Report(
-            key=self.key, state=AttemptState.ENDED, node=self.sighting.node or node or self._where(),
-            granted=self._granted(), started_at=self.started_at, native_id=self.sighting.native_id,
-            record=self._told_record(), gone=self.gone, outputs=self.outputs or [],
-            detail="; ".join(dict.fromkeys(self.notes)) or None, checkpoint=self.saving.told,
-        )  # fmt: skip
+    @property
+    def is_saved(self) -> bool:
+        """Its last checkpoint was uploaded, or cannot be."""
+        return self.saving.is_done or self.never_ran
 
-    def _told_record(self) -> dict[str, Any] | None:
-        """The runner's record; where it left none, or was itself ended from outside, the backend's word counts."""
-        record, ending = self.record, self.sighting.ending
-        if record is None:
-            return {"ending": ending, "message": self.gone, "exit_code": None, "signal": None} if ending else None
-        if self.stop_reason is not None and record.get("stop_reason") == "external" and record.get("disk_full"):
-            return {**record, "stop_reason": self.stop_reason}  # there was no room to tell its runner whose wish it was
-        if self.wants_word and ending in OVERRULES:
-            return {**record, "ending": ending, "message": f"{self.sighting.text}; {_effort(record)}"}
-        return record
-
-    def _where(self) -> str | None:
-        """By the name that the backend has for the node, or by the node's own."""
-        return self.sighting.node or (self.status or {}).get("node")
-
-    def _granted(self) -> dict[str, Any] | None:
-        return self.grant.to_json() if self.grant else None
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the run's events."""
+        fetched = [f"fetched the input {to} {digest}" for to, digest in self.web.fetched.items()]
+        return [*fetched, *self.built.notes, *self.ending.notes, *self.saving.notes]
 
 
 def _was_killed(record: dict[str, Any]) -> bool:
-    """By SIGKILL, by itself or as a shell tells it of its child: most often because memory ran out."""
-    killed = record.get("signal") == signal.SIGKILL or record.get("exit_code") == 128 + signal.SIGKILL
+    """By a signal, or with a shell's exit code for it: SIGKILL, usually because memory ran out, or SIGTERM, which a
+    scheduler sends to every process of a job; on a busy node the runner may be the last to get it."""
+    killed = any(record.get("signal") == each or record.get("exit_code") == 128 + each for each in _KILLS)
     return killed and record["ending"] == "exit"
 
 
-def _effort(record: dict[str, Any]) -> str:
-    peak = record.get("peak_memory")
-    used = f" and used {units.show_size(peak)} of memory at most" if peak else ""
-    return f"it ran for {units.show_duration(record.get('wall_time'))}{used}"
-
-
 class Book:
-    """All attempts that this agent owns, in the order in which they came."""
+    """All attempts that this agent owns, in the order of their claims."""
 
     def __init__(self) -> None:
         self._attempts: dict[AttemptKey, Attempt] = {}
+        self._dropped: list[Attempt] = []
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(tuple(self._attempts.values()))
@@ -279,8 +321,18 @@ class Book:
     def add(self, attempt: Attempt) -> None:
         self._attempts[attempt.key] = attempt
 
+    def move(self, attempt: Attempt, phase: Phase) -> None:
+        attempt.life.phase = phase
+
     def drop(self, key: AttemptKey) -> None:
-        self._attempts.pop(key, None)
+        attempt = self._attempts.pop(key, None)
+        if attempt is not None:
+            self._dropped.append(attempt)
+
+    def take_dropped(self) -> list[Attempt]:
+        """Those that were dropped since the last call."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
 
     def in_phase(self, *phases: Phase) -> list[Attempt]:
-        return [attempt for attempt in self._attempts.values() if attempt.phase in phases]
+        return [attempt for attempt in self._attempts.values() if attempt.life.phase in phases]

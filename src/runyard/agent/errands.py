@@ -1,7 +1,7 @@
-"""Work that waits for others, off the agent's loop: the yard's answers, uploads, schedulers.
+"""Blocking work outside the agent's loop: requests to the yard, uploads, schedulers.
 
-A lane does its errands one after the other. Results come back into the loop's own thread by `collect`, so that nothing
-but the loop ever touches an attempt.
+A lane does its errands one after the other. `collect` passes results on in the loop's own thread, so that only the loop
+changes an attempt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Errands(Protocol):
 
 
 class NoErrands:
-    """Nothing waits: what is sent is done, and its result told, before `send` returns."""
+    """Does everything, including the callback, before `send` returns."""
 
     def send(self, lane: str, work: Work, done: Done) -> None:
         _carry_out(work, done)()
@@ -40,7 +40,7 @@ class NoErrands:
 
 
 class InlineErrands:
-    """Does everything at once: for a single pass, and for tests."""
+    """Does everything in `send`: for a single pass, and for tests."""
 
     def __init__(self) -> None:
         self._finished: deque[Callable[[], None]] = deque()
@@ -57,7 +57,7 @@ class InlineErrands:
 
 
 class ThreadedErrands:
-    """One thread per lane, started when it is first used. They are daemons: an upload never keeps a process alive."""
+    """One daemon thread per lane, started at first use: an upload never keeps a process alive."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -76,7 +76,7 @@ class ThreadedErrands:
             self._finished.popleft()()
 
     def close(self) -> None:
-        """What has not begun is not begun any more."""
+        """Errands that have not begun are dropped."""
         self._closed = True
         for lane in self._lanes.values():
             lane.put(None)

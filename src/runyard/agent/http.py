@@ -1,4 +1,4 @@
-"""The link to a yard elsewhere, over its HTTP API."""
+"""The link to a yard on another machine, over its HTTP API."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from runyard.agent.link import Link
 from runyard.client.transport import Transport, encode
 from runyard.model import packs
 from runyard.model.site import AGENT, SiteSpec
-from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
+from runyard.model.wire import AttemptKey, Claim, ExpiryQuestion, Hello, SyncRequest, SyncResponse
 
 NEWS_WAIT_S = 20
-NEWS_PAUSE_S = 5.0  # after a question about news failed: the syncs will say why
+NEWS_PAUSE_S = 5.0  # after a failed request for news: the syncs report why
 TRANSFER_TIMEOUT_S = 300.0
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class HttpLink:
         self._closed = threading.Event()
 
     def describe(self, site: str) -> SiteSpec:
-        """How the yard describes the site; one that it does not know is the machine its agent runs on."""
+        """The site's description in the yard; an unknown site is the agent's own machine."""
         try:
             return SiteSpec.parse(self._transport.json("GET", "/agents/site", query={"site": site})["config"])
         except errors.NotFound:
@@ -35,11 +35,11 @@ class HttpLink:
 
     def hello(self, hello: Hello) -> tuple[int, list[Claim]]:
         answer = self._transport.json("POST", "/agents/hello", hello.to_json())
-        return int(answer["incarnation"]), [Claim.from_json(claim) for claim in answer["claims"]]
+        return int(answer["incarnation"]), [Claim.parse(claim) for claim in answer["claims"]]
 
     def sync(self, request: SyncRequest) -> SyncResponse:
         # Not repeatable: a claim whose answer was lost is found again by hello, and only there.
-        return SyncResponse.from_json(self._transport.json("POST", "/agents/sync", request.to_json()))
+        return SyncResponse.parse(self._transport.json("POST", "/agents/sync", request.to_json()))
 
     def append(
         self, site: str, agent: str, incarnation: int, key: AttemptKey, file: str, offset: int, data: bytes
@@ -82,8 +82,8 @@ class HttpLink:
             yield from packs.unpack(answer)
 
     def expired_checkpoints(self, site: str, agent: str, incarnation: int, runs: Sequence[int]) -> dict[int, int]:
-        body = {"site": site, "agent": agent, "incarnation": incarnation, "runs": list(runs)}
-        found = self._transport.json("POST", "/agents/checkpoints", body, repeatable=True)["expired"]
+        question = ExpiryQuestion(site=site, agent=agent, incarnation=incarnation, runs=tuple(runs))
+        found = self._transport.json("POST", "/agents/checkpoints", question.to_json(), repeatable=True)["expired"]
         return {int(run): attempt for run, attempt in found.items()}
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:

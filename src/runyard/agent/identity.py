@@ -1,4 +1,4 @@
-"""Who an agent is: a name of its own that survives restarts, kept in its site's directory."""
+"""The identity of an agent: a name that survives restarts, stored in its site's directory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runyard import __version__, errors, machine
+from runyard import errors, machine
 from runyard.hosts import local
 from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.resources import Capacity
 from runyard.model.wire import Hello
+from runyard.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
     name: str  # attempts belong to it
-    node: str  # where its runs execute, as people call it
+    node: str  # name of the node where its runs execute
     boot_id: str  # of that machine
     labels: tuple[str, ...] = ()  # of the node
-    limits: Limits = EVERYBODY  # whose runs it takes
+    limits: Limits = EVERYBODY  # which runs it accepts
 
     def introduction(self, site: str, total: Capacity) -> Hello:
         return Hello(
@@ -33,14 +34,14 @@ class Identity:
 
 
 def of_this_machine(name: str, node: str = "", labels: Sequence[str] = (), limits: Limits = EVERYBODY) -> Identity:
-    """`node`: what people call it, where that is not its own name."""
+    """`node`: its name, if not the host name."""
     return Identity(
         name=name, node=node or machine.node_name(), boot_id=machine.boot_id(), labels=tuple(labels), limits=limits
     )
 
 
 def durable_name(directory: Path) -> str:
-    """The name in agent.json; made up at the first start. Attempts belong to this name, so it must not change."""
+    """The name in agent.json; generated at the first start. Attempts belong to this name, so it must not change."""
     path = directory / "agent.json"
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["name"])
@@ -51,7 +52,7 @@ def durable_name(directory: Path) -> str:
         return name
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise errors.ConfigError(
-            f"{path} cannot be read: {error}", "restore it: runs that are under way belong to the name in it"
+            f"{path} cannot be read: {error}", "restore it: unfinished runs belong to the name in it"
         ) from None
 
 

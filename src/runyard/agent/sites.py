@@ -1,4 +1,4 @@
-"""Who serves a site, made from the site's description."""
+"""Build the agent of a site from the site's description."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from runyard import errors, home, kinds
 from runyard.agent.agent import Agent
-from runyard.agent.crew import Crew
-from runyard.agent.disks import Room
+from runyard.agent.bring.web_files import WebFetcher
+from runyard.agent.clean.disks import Room
 from runyard.agent.errands import Errands
-from runyard.agent.fetching import Fetcher
 from runyard.agent.identity import Identity, durable_name, of_this_machine
 from runyard.agent.link import Link
+from runyard.agent.node_agents import Crew
 from runyard.backends import capacity, registry
 from runyard.backends.base import Backend
 from runyard.backends.ssh import SshBackend
@@ -27,11 +27,11 @@ from runyard.model.site import LOCAL, PLACE_OPTIONS, SSH, SiteSpec
 from runyard.settings import Settings
 
 _OF_THE_HOST = frozenset({*PLACE_OPTIONS, "ssh_config"})
-_OWN_WORDS = frozenset(kinds.BUILT_IN) - {LOCAL, SSH}  # kinds whose options only their backends know
+_OWN_WORDS = frozenset(kinds.BUILT_IN[kinds.DIALECTS])  # kinds whose options only their backends know
 
 
 class Server(Protocol):
-    """What serves a site: an agent, or one for each of its nodes."""
+    """The process side of a site: an agent, or one for each of its nodes."""
 
     name: str
 
@@ -44,12 +44,17 @@ class Server(Protocol):
 
 
 def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands: Errands | None = None) -> Server:
-    """Raises ConfigError when the site cannot be used as it is described. It closes the link at its end."""
+    """Raises ConfigError if the site's description cannot be used. The server closes the link."""
     if described.kind == SSH:
         make = functools.partial(_build_for_node, link, name, described, loaded, errands)
         return Crew(link, {node: functools.partial(make, node) for node in described.nodes()})
     own, root = own_directory(name, described, loaded), f"{_directory(name, described, loaded)}/runs"
-    serving, total = backend(name, described, loaded), _total(described, loaded)
+    serving = backend(name, described, loaded)
+    try:
+        total = capacity.of_backend(serving, described.kind, lambda: _of_this_machine(loaded))
+    except BaseException:
+        serving.close()
+        raise
     who = of_this_machine(name if total.elastic else durable_name(own), loaded.node, loaded.labels, _limits(loaded))
     return Agent(
         link, serving, own, name, total, errands=errands, described=described, root=root, identity=who,
@@ -58,19 +63,19 @@ def build(link: Link, name: str, described: SiteSpec, loaded: Settings, errands:
 
 
 def backend(name: str, described: SiteSpec, loaded: Settings) -> Backend:
-    """Of a site that is one place; of its nodes, each has one: see `node_backend`."""
+    """The backend of a whole site; nodes of kind `ssh` have one each: see `node_backend`."""
     kind, directory = registry.load(described.kind), _directory(name, described, loaded)
     return kind.build(directory, _options(described, loaded), _host(name, described, loaded))
 
 
 def check(name: str, described: SiteSpec, loaded: Settings) -> None:
-    """Raises ConfigError for what no agent could use, as far as it can be said without asking the site itself."""
+    """Raises ConfigError for a description that no agent could use, without contacting the site."""
     if described.kind in _OWN_WORDS:
         registry.load(described.kind).build(_directory(name, described, loaded), _options(described, loaded))
 
 
 def node_backend(name: str, described: SiteSpec, loaded: Settings, node: str) -> SshBackend:
-    """What is done with one node of a site of kind `ssh`."""
+    """The backend of one node of a site of kind `ssh`."""
     python = described.node_option(node, "python") or described.python or "python3"
     config = described.node_option(node, "ssh_config") or None
     spool = _node_directory(name, loaded, node) / "spool"
@@ -79,14 +84,14 @@ def node_backend(name: str, described: SiteSpec, loaded: Settings, node: str) ->
 
 
 def own_directory(name: str, described: SiteSpec, loaded: Settings) -> Path:
-    """What the agent itself keeps, on the machine it runs on."""
+    """The agent's own directory, on the machine it runs on."""
     return loaded.site_dir(name) if described.ssh else _directory(name, described, loaded)
 
 
 def _build_for_node(
     link: Link, name: str, described: SiteSpec, loaded: Settings, errands: Errands | None, node: str
 ) -> Agent:
-    """Raises Unreachable while the node does not answer."""
+    """Raises Unreachable if the node does not answer."""
     serving = node_backend(name, described, loaded, node)
     try:
         facts = serving.facts()
@@ -109,14 +114,14 @@ def _limits(loaded: Settings) -> Limits:
 
 
 def _room(described: SiteSpec, loaded: Settings, node: str = "") -> Room:
-    """What the site says comes before the settings of whoever serves it."""
+    """The site's options override the settings of the agent."""
     said = described.node_option(node, "disk_reserve") or loaded.disk_reserve
     mine = loaded.scratch if described.kind == LOCAL else ""
     return Room(scratch=described.node_option(node, "scratch") or mine, reserve=disk_reserve.parse(said))
 
 
-def _fetcher(loaded: Settings) -> Fetcher:
-    return Fetcher(secrets=loaded.secrets, limit=loaded.input_limit, ca_file=loaded.ca_file)
+def _fetcher(loaded: Settings) -> WebFetcher:
+    return WebFetcher(secrets=loaded.secrets, limit=loaded.input_limit, ca_file=loaded.ca_file)
 
 
 def _node_directory(name: str, loaded: Settings, node: str) -> Path:
@@ -139,14 +144,12 @@ def _host(name: str, described: SiteSpec, loaded: Settings) -> Host | None:
 
 
 def _options(described: SiteSpec, loaded: Settings) -> dict[str, Any]:
-    if described.kind == LOCAL:  # where no daemon may be, nothing else stays behind either
+    if described.kind == LOCAL:  # where no daemon is allowed, no other process is left behind either
         zygote = "yes" if home.has_daemon(loaded) else "no"
         return {"python": described.python or loaded.python, "zygote": zygote}
     options = {key: value for key, value in described.options.items() if key not in _OF_THE_HOST}
     return {**options, **({"python": described.python} if described.python else {})}
 
 
-def _total(described: SiteSpec, loaded: Settings) -> Capacity:
-    if described.kind == LOCAL:
-        return capacity.of_this_machine(loaded.cpus, loaded.memory, loaded.gpus)
-    return Capacity(elastic=True)
+def _of_this_machine(loaded: Settings) -> Capacity:
+    return capacity.of_this_machine(loaded.cpus, loaded.memory, loaded.gpus)

@@ -1,4 +1,4 @@
-"""A link to the yard on which a message broker says when it is worth while to ask."""
+"""A link to the yard with a message broker, whose tickets announce work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncRespon
 
 
 class Tickets(Protocol):
-    """What `runyard.broker.tickets.Taker` does."""
+    """The interface of `runyard.broker.tickets.Taker`."""
 
     def on_news(self, callback: Callable[[], None]) -> None: ...
     def offer(self, free: int) -> None: ...
@@ -22,9 +22,9 @@ class Tickets(Protocol):
 
 
 class TicketLink:
-    """Every sync redeems the tickets that came before it, and its answer tells how many more are of use.
+    """Every sync redeems the tickets received before it, and its answer tells how many more can be used.
 
-    To an agent whose yard does not answer none is: it would hold them until the broker takes them back.
+    Without an answer of the yard none can: the agent would hold them until the broker requeues them.
     """
 
     def __init__(self, link: Link, tickets: Tickets) -> None:
@@ -43,7 +43,7 @@ class TicketLink:
         return answer
 
     def on_news(self, site: str, callback: Callable[[], None]) -> None:
-        """The yard's own news too: a stop order is for one agent, and comes with no ticket."""
+        """The yard's own news too: a stop request is for one agent, and has no ticket."""
         self._tickets.on_news(callback)
         self._link.on_news(site, callback)
 
@@ -80,7 +80,7 @@ class TicketLink:
 
 
 def _free_after(request: SyncRequest, answer: SyncResponse) -> int:
-    """Slots that are left when everything claimed has its own. A site with a queue counts its room."""
+    """Slots that remain after all claims. A site with a queue counts its room."""
     if request.free.elastic:
         return (request.room or 0) - len(answer.claims)
     return request.free.cpus - sum(claim.resources.cpus for claim in answer.claims)

@@ -1,4 +1,4 @@
-"""Sleep until something happens: a hint from another thread, a notice from the backend, or a time that has come."""
+"""Sleep until something happens: a hint from another thread, a notice from the backend, or a deadline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Wake:
         self._lock = threading.Lock()
 
     def ring(self) -> None:
-        """From any thread. Rings before the next sleep count as one; after `close` they are nothing."""
+        """From any thread. Several rings before the next sleep count as one; after `close` they have no effect."""
         with self._lock:
             if self._rung or self._closed:
                 return
@@ -30,7 +30,7 @@ class Wake:
                 os.write(self._writer, b"!")
 
     def sleep(self, seconds: float, others: Iterable[int] = ()) -> None:
-        """Until somebody rings, one of the other descriptors has something to read, or the time is over."""
+        """Until a ring, until one of the other descriptors is readable, or until the time is over."""
         waiting = select.poll()
         for descriptor in (self._reader, *others):
             waiting.register(descriptor, select.POLLIN)

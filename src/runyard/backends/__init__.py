@@ -1,1 +1,1 @@
-"""Ways to have attempts executed: what a site's agent submits to."""
+"""Backends execute attempts: a site's agent submits to them."""

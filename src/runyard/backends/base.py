@@ -1,4 +1,4 @@
-"""The contract of a backend: four verbs, and promises about when they may be repeated."""
+"""The contract of a backend: four methods, and promises about when they may be repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from runyard.hosts.base import Host
 from runyard.model.nodes import ANY_NODE, NodeChoice
-from runyard.model.resources import Resources
+from runyard.model.resources import Capacity, Resources
 from runyard.model.wire import AttemptKey
 
 Ending = Literal["preempted", "node_lost", "timeout", "oom", "external", "launch", "rejected", "error"]
@@ -31,7 +31,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """Jobs that a scheduler is asked for in the same words, submitted at once."""
+    """Jobs with the same request to the scheduler, submitted together."""
 
     name: str
     resources: Resources
@@ -46,7 +46,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """A job that could not be handed over. `final`: trying again cannot help."""
+    """A job that could not be submitted. `final`: trying again cannot help."""
 
     key: AttemptKey
     text: str
@@ -74,8 +74,8 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stop:
-    """The wish to end a job: its stop signal, then after `grace` seconds SIGKILL to the whole tree."""
+class StopRequest:
+    """The request to end a job: its stop signal, then after `grace` seconds SIGKILL to the whole tree."""
 
     job: Job
     reason: str
@@ -85,7 +85,7 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing of a site that was tried. `ok` None: it works, with a restriction that the text names."""
+    """The result of one check of a site. `ok` None: it works, with a restriction that the text names."""
 
     name: str
     ok: bool | None
@@ -94,20 +94,21 @@ class Check:
 
 
 class Backend(abc.ABC):
-    """Has attempts executed. It knows run directories and nothing of logs, metrics, outputs or the yard.
+    """Executes attempts. It knows run directories, and nothing of logs, metrics, outputs or the yard.
 
     Promises, which `runyard.testing.backend_contract` checks:
 
-    - Nothing is remembered that matters: after a restart, a fresh backend on the same directory does the same.
-    - Every verb may be repeated. A job never executes its command twice, because `started` is made only once.
-    - Each verb costs a number of round trips that does not grow with the number of jobs.
-    - GONE is said only with proof, and a job's remains are ended before: after it, no process of the job lives.
-    - A job that was stopped before it began never begins. It leaves an exit record that says `stopped`.
-    - Doubt is UNKNOWN. A verb raises only for a site that cannot be used at all (ConfigError).
-    - One thread calls the verbs. Only `cancel` and `room` may come from another, while one of the others is at work.
+    - No important state is in memory: after a restart, a new backend on the same directory does the same.
+    - Every method may be repeated. A job never executes its command twice, because `started` is made only once.
+    - Each method costs a number of round trips that does not grow with the number of jobs.
+    - GONE is returned only with proof, after remaining processes were ended: no process of the job is alive.
+    - A job that was stopped before it started never starts. It leaves an exit record with `stopped`.
+    - Doubt is UNKNOWN. A method raises only for a site that cannot be used at all (ConfigError).
+    - One thread calls the methods. Only `cancel` and `room` may be called from another, at the same time as the others.
     """
 
     host: Host
+    signals: Mapping[str, Any] | None = None  # what a scheduler sends to runners here: see `runner.scheduler_signals`
 
     @classmethod
     @abc.abstractmethod
@@ -117,59 +118,66 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def submit(self, batch: Batch) -> list[Refusal]:
-        """Hand the jobs over; those it could not hand over come back."""
+        """Submit the jobs; returns those that could not be submitted."""
 
     @abc.abstractmethod
     def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
-        """What is known of each of these jobs, with one question for all. Without any: carry on with what is under way,
-        such as the ends that `cancel` has asked for."""
+        """The state of each of these jobs, with one query for all. Without jobs: continue pending work, such as the
+        ends that `cancel` requested."""
 
     @abc.abstractmethod
-    def cancel(self, stops: Sequence[Stop]) -> None:
-        """Work towards the end of these jobs; called again and again until they are gone. It does not wait for a
-        scheduler: what that has to be told is told by the next poll."""
+    def cancel(self, stops: Sequence[StopRequest]) -> None:
+        """Work towards the end of these jobs; called repeatedly until they have ended. It does not wait for a
+        scheduler: the next poll sends the requests to it."""
 
     @abc.abstractmethod
     def explain(self, job: Job) -> str:
-        """For a person who asks why: one sentence about one job, at whatever cost."""
+        """An explanation for the user: one sentence about one job, at any cost."""
+
+    def capacity(self) -> Capacity | None:
+        """The slots of the site. None: those of the machine that its agent runs on, as the agent's settings say. A
+        backend that is `Queueing` is not asked."""
+        return None
 
     def close(self) -> None:  # noqa: B027  (most have nothing to release)
-        """Release what is held open. Jobs go on."""
+        """Release open resources. Jobs continue."""
 
 
 class Queueing(abc.ABC):
-    """The optional power of a site that has a queue of its own: it takes jobs by number, not by slots, and keeps notes
-    of the batches that it was handed."""
+    """The optional capability of a site that has its own queue: it takes jobs by number, not by slots, and keeps
+    records of its batches."""
 
     @abc.abstractmethod
     def room(self) -> int:
-        """How many more jobs may be handed over now, by the last poll. Cheap: it asks nobody."""
+        """How many more jobs may be submitted now, by the last poll. Cheap: no round trip."""
 
     @abc.abstractmethod
     def clear(self, like: str, owner: str, kept: Collection[str]) -> bool:
-        """Remove what is noted of this owner's batches, except for those in `kept`; `like` is the name of any batch of
-        the same yard. What runs stays, what waits is taken out of the queue. False: something is left to clear."""
+        """Delete the records of this owner's batches, except for those in `kept`; `like` is the name of any batch of
+        the same yard. Running jobs stay, waiting jobs are removed from the queue. False: something is left to
+        delete."""
 
 
 class Permitting(abc.ABC):
-    """The optional power to have runs end by themselves when nobody speaks for them any more: see `Job.permit`."""
+    """The optional capability to end runs whose agent is silent for too long: see `Job.permit`."""
 
     @abc.abstractmethod
     def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
-        """Each of these jobs has a permit, which counts from `heard_at` on, by `kernel.uptime` of this machine. One
-        that ran out stays so. False: nobody could be told."""
+        """Each of these jobs has a permit, which counts from `heard_at` on, by `kernel.uptime` of this machine. An
+        expired permit stays expired. False: the machine could not be reached."""
 
 
 class Distant(abc.ABC):
-    """The optional power of a machine that may not answer while its runs go on. Polls tell whether it does."""
+    """The optional capability of a machine that may be unreachable while its runs continue. Polls show whether it
+    is."""
 
     @abc.abstractmethod
     def trouble(self) -> str:
-        """Why it did not answer when it was last asked; empty when it did. Cheap: it asks nobody. From any thread."""
+        """Why it did not answer the last request; empty if it did. Cheap: no round trip. From any thread."""
 
 
 class Notifier(abc.ABC):
-    """The optional power to say at once that something ended. Notices are hints: losing one costs time, no more."""
+    """The optional capability to report at once that a job ended. Notices are hints: losing one only costs time."""
 
     @abc.abstractmethod
     def wake_fds(self) -> list[int]:

@@ -1,19 +1,34 @@
-"""The slots that a machine offers, as far as its owner does not say otherwise."""
+"""The slots that a site or a machine offers, unless the settings say otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from runyard import errors
-from runyard.backends.ssh_check import Facts
+from runyard.backends.base import Backend, Queueing
+from runyard.backends.ssh import NodeFacts
 from runyard.model import units
-from runyard.model.resources import Capacity, Gpu
+from runyard.model.resources import SLOTS, Capacity, Gpu
 from runyard.model.site import SiteSpec
 from runyard.runner import capacity
 
 
+def of_backend(backend: Backend, kind: str, mine: Callable[[], Capacity]) -> Capacity:
+    """`mine`: of this machine, for a backend that says nothing of slots. Raises ConfigError for a backend that takes
+    everything and has no queue to say how much: it would never be given work."""
+    if isinstance(backend, Queueing):
+        return Capacity(elastic=True)
+    total = backend.capacity() or mine()
+    if total.elastic:
+        raise errors.ConfigError(
+            f"the backend {kind!r} offers unlimited capacity without being runyard.backends.base.Queueing",
+            "its author adds Queueing to it, or returns the slots of the site from capacity()",
+        )
+    return total
+
+
 def of_this_machine(cpus: int = 0, memory: int = 0, gpus: Sequence[str] = ()) -> Capacity:
-    """0 and empty mean: what there is. GPUs that are named but not found count too: their owner knows better."""
+    """0 and empty mean: all that exist. GPUs that are named but not found count too: the settings are trusted."""
     return Capacity(
         cpus=cpus or capacity.usable_cpus(),
         memory=memory or capacity.usable_memory(),
@@ -21,9 +36,9 @@ def of_this_machine(cpus: int = 0, memory: int = 0, gpus: Sequence[str] = ()) ->
     )
 
 
-def of_node(site: SiteSpec, node: str, facts: Facts) -> Capacity:
-    """Of a node that says what it has. Raises ConfigError where it is said to have GPUs that it does not show."""
-    cpus, memory, gpus = (site.node_option(node, name) for name in ("cpus", "memory", "gpus"))
+def of_node(site: SiteSpec, node: str, facts: NodeFacts) -> Capacity:
+    """Of a node that reports its resources. Raises ConfigError if the settings name GPUs that it does not have."""
+    cpus, memory, gpus = (site.node_option(node, name) for name in SLOTS)
     found = tuple(Gpu(**gpu) for gpu in facts.gpus)
     if gpus and int(gpus) > len(found):
         raise errors.ConfigError(

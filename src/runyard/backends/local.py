@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from runyard import errors, machine, runner
-from runyard.backends.base import Backend, Batch, Job, Notifier, Permitting, Presence, Refusal, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Job, Notifier, Permitting, Presence, Refusal, Sighting, StopRequest
 from runyard.backends.zygote import ZygoteLine, clean_environment
 from runyard.hosts import local
 from runyard.hosts.base import Host
 from runyard.hosts.local import LocalHost
 from runyard.model import fields
 from runyard.model.wire import AttemptKey
-from runyard.runner.attendant import Attendant
+from runyard.runner.supervisor import Attendant
 
 log = logging.getLogger(__name__)
 
 
 class LocalBackend(Backend, Notifier, Permitting):
     def __init__(self, directory: Path, python: str = "", *, zygote: bool = True) -> None:
-        """`zygote`: whether a process that makes starts fast may stay behind when this one ends."""
+        """`zygote`: whether a process for fast starts may stay alive when this one ends."""
         self.host = LocalHost()
         self._directory = os.fspath(directory)
         local.make_directory(self._directory)
@@ -58,7 +58,7 @@ class LocalBackend(Backend, Notifier, Permitting):
     def poll(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
         return {job.key: self._sight(job) for job in jobs}
 
-    def cancel(self, stops: Sequence[Stop]) -> None:
+    def cancel(self, stops: Sequence[StopRequest]) -> None:
         for stop in stops:
             self._stop(stop)
 
@@ -105,7 +105,7 @@ class LocalBackend(Backend, Notifier, Permitting):
         return None if problem is None else Refusal(key=job.key, text=f"no runner could be started: {problem}")
 
     def _spawn(self, directory: str) -> str | None:
-        """A runner with an interpreter of its own; what went wrong, if anything."""
+        """Start a runner with its own interpreter; returns the error, if any."""
         try:
             quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
             arguments = [*self._command, "run", directory]
@@ -125,13 +125,13 @@ class LocalBackend(Backend, Notifier, Permitting):
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
-    def _stop(self, stop: Stop) -> None:
+    def _stop(self, stop: StopRequest) -> None:
         if not self._attendant.stop(os.fsencode(stop.job.directory), stop.reason, stop.grace, stop.waited):
             log.warning("the runner of attempt %s does not hear; it is killed", stop.job.key)
 
 
 def sighting(found: Mapping[str, Any]) -> Sighting:
-    """Of what an attendant tells."""
+    """From an answer of `runner.supervisor`."""
     return Sighting(
         presence=Presence(found["presence"]), text=found["text"], native_id=found["native_id"], node=found["node"]
     )

@@ -1,7 +1,7 @@
 """Runs on a machine that is reached by OpenSSH and where nothing is installed: one backend for each node.
 
-What a local backend does on its own machine is done over there by the same code, `runner.node`, which travels with the
-runner. Each verb is one round trip.
+The node runs the same code as a local backend, `runner.node`, which is copied with the runner. Each method is one round
+trip.
 """
 
 from __future__ import annotations
@@ -10,38 +10,57 @@ import errno
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from runyard import errors, runner
-from runyard.backends import ssh_check
-from runyard.backends.base import Backend, Batch, Check, Distant, Job, Permitting, Presence, Refusal, Sighting, Stop
-from runyard.backends.ssh_check import Facts
+from runyard.backends.base import Backend, Batch, Distant, Job, Permitting, Presence, Refusal, Sighting, StopRequest
 from runyard.hosts.base import Host, Unreachable
 from runyard.hosts.ssh import SshHost
 from runyard.model import fields
 from runyard.model.wire import AttemptKey
 from runyard.runner import kernel
 
+NEW_DIRECTORY = "choose another with: runyard site edit SITE --dir DIRECTORY"
+
 log = logging.getLogger(__name__)
 
 
 class Moment(NamedTuple):
-    """What the node's clock said, and what ours said when we had heard it: by now the node's says at least as much."""
+    """A reading of the node's clock, and of ours when it arrived: a lower bound of the node's clock now."""
 
     boot_id: str
     there: float
     here: float
 
     def there_at(self, here: float) -> float:
-        """What the node's clock says by the time that ours says `here`, or more."""
+        """A lower bound of the node's clock when ours shows `here`."""
         return self.there + here - self.here
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFacts:
+    """A node's report about itself."""
+
+    node: str  # as it calls itself
+    boot_id: str
+    python: str
+    cpus: int
+    memory: int
+    gpus: list[dict[str, Any]] = field(default_factory=list)
+    survives_sessions: bool = True  # runs go on when the last connection ends
+
+
+def directory_trouble(node: str, directory: str, error: OSError) -> tuple[str, str]:
+    """The sentence and its fix."""
+    return f"{directory} on {node} cannot be used: {(error.strerror or str(error)).lower()}", NEW_DIRECTORY
 
 
 class SshBackend(Backend, Distant, Permitting):
     def __init__(self, host: SshHost, directory: str, node: str) -> None:
         self.host: SshHost = host
-        self._directory, self._node = directory, node
+        self.directory, self.node = directory, node
         self._package = f"{directory}/runner-{runner.digest()}"
         self._moment: Moment | None = None
 
@@ -58,14 +77,14 @@ class SshBackend(Backend, Distant, Permitting):
     # --- the four verbs -----------------------------------------------------------------------------------------
 
     def submit(self, batch: Batch) -> list[Refusal]:
-        """Without an answer nobody knows whether they began: the next look tells."""
+        """Without an answer it is not known whether they started: the next poll shows it."""
         permitted = [job for job in batch.jobs if job.permit is not None]
         try:
             self._moment = self._tell() if permitted else self._moment  # it may have been restarted since
             words = self._words(permitted, batch.heard_at)
             problems = self._call("start", directories=[job.directory for job in batch.jobs], **words)
         except Unreachable as error:
-            log.warning("nobody knows yet whether runs began on %s: %s", self._node, error)
+            log.warning("it is not known yet whether runs started on %s: %s", self.node, error)
             return []
         except OSError as error:
             problems = [(error.strerror or str(error)).lower()] * len(batch.jobs)
@@ -76,11 +95,11 @@ class SshBackend(Backend, Distant, Permitting):
         try:
             found = self._call("look", directories=[job.directory for job in jobs])
         except OSError as error:
-            doubt = Sighting(presence=Presence.UNKNOWN, text=str(error), node=self._node)
+            doubt = Sighting(presence=Presence.UNKNOWN, text=str(error), node=self.node)
             return {job.key: doubt for job in jobs}
         return {job.key: self._sighting(told) for job, told in zip(jobs, found, strict=True)}
 
-    def cancel(self, stops: Sequence[Stop]) -> None:
+    def cancel(self, stops: Sequence[StopRequest]) -> None:
         asked = [
             {"directory": stop.job.directory, "reason": stop.reason, "grace": stop.grace, "waited": stop.waited}
             for stop in stops
@@ -88,7 +107,7 @@ class SshBackend(Backend, Distant, Permitting):
         try:
             heard = self._call("stop", stops=asked)
         except OSError as error:
-            log.warning("nobody on %s can be told to stop: %s", self._node, error)
+            log.warning("runs on %s cannot be stopped now: %s", self.node, error)
             return
         for stop, is_heard in zip(stops, heard, strict=True):
             if not is_heard:
@@ -96,15 +115,15 @@ class SshBackend(Backend, Distant, Permitting):
 
     def explain(self, job: Job) -> str:
         seen = self.poll([job])[job.key]
-        runs = f"its runner is process {seen.native_id} on {self._node}" if seen.native_id else ""
-        return seen.text or runs or f"it is {seen.presence} on {self._node}"
+        runs = f"its runner is process {seen.native_id} on {self.node}" if seen.native_id else ""
+        return seen.text or runs or f"it is {seen.presence} on {self.node}"
 
     def renew(self, jobs: Sequence[Job], heard_at: float) -> bool:
         try:
             known = self._moment = self._moment or self._tell()
             self._moment = self._tell(**self._words(jobs, heard_at))
         except OSError as error:
-            log.warning("permits of runs on %s are not renewed: %s", self._node, error)
+            log.warning("permits of runs on %s are not renewed: %s", self.node, error)
             return False
         return self._moment.boot_id == known.boot_id
 
@@ -112,7 +131,7 @@ class SshBackend(Backend, Distant, Permitting):
         self.host.close()
 
     def _words(self, jobs: Sequence[Job], heard_at: float) -> dict[str, Any]:
-        """Permits that end at moments of the node's own clock: one that was long on its way is not longer for it."""
+        """Permits that end at moments of the node's own clock: a delay in transfer does not make them longer."""
         if self._moment is None:
             return {}
         ends = [(job.directory, self._moment.there_at(heard_at + (job.permit or 0))) for job in jobs]
@@ -127,20 +146,17 @@ class SshBackend(Backend, Distant, Permitting):
     def trouble(self) -> str:
         return self.host.trouble
 
-    def facts(self) -> Facts:
-        """What the node has. Raises Unreachable, and ConfigError where its directory cannot be used."""
+    def facts(self) -> NodeFacts:
+        """The node's resources. Raises Unreachable, and ConfigError if its directory cannot be used."""
         try:
-            return Facts(**self._call("describe"))
+            return NodeFacts(**self._call("describe"))
         except Unreachable:
             raise
         except OSError as error:
-            raise errors.ConfigError(*ssh_check.directory_trouble(self._node, self._directory, error)) from None
-
-    def site_test(self, *, probe: bool = True) -> list[Check]:
-        return ssh_check.examine(self, self._node, self._directory, probe=probe)
+            raise errors.ConfigError(*directory_trouble(self.node, self.directory, error)) from None
 
     def _call(self, function: str, **arguments: Any) -> Any:
-        """The runner is copied over when it is not there: at first, after an update, after a clean-up."""
+        """The runner is copied if it is missing: at first, after an update, after a clean-up."""
         try:
             return self.host.call(self._package, f"node.{function}", arguments)
         except OSError as error:
@@ -150,7 +166,7 @@ class SshBackend(Backend, Distant, Permitting):
         return self.host.call(self._package, f"node.{function}", arguments)
 
     def _sighting(self, told: Mapping[str, Any]) -> Sighting:
-        """By the name that the site has for the node: it may call itself otherwise."""
+        """By the site's name for the node: its own host name may differ."""
         return Sighting(
-            presence=Presence(told["presence"]), text=told["text"], native_id=told["native_id"], node=self._node
+            presence=Presence(told["presence"]), text=told["text"], native_id=told["native_id"], node=self.node
         )

@@ -5,44 +5,23 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runyard import errors
-from runyard.backends.base import Batch, Check, Job, Stop
+from runyard.backends.base import Batch, Check, Job, StopRequest
+from runyard.backends.ssh import NodeFacts, SshBackend, directory_trouble
 from runyard.hosts.base import Unreachable
 from runyard.model import units
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 
-if TYPE_CHECKING:
-    from runyard.backends.ssh import SshBackend
-
 PROBE_S = 60.0
 LOOK_S = 0.2
-NEW_DIRECTORY = "choose another with: runyard site edit SITE --dir DIRECTORY"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
-    """What a node says of itself."""
-
-    node: str  # as it calls itself
-    boot_id: str
-    python: str
-    cpus: int
-    memory: int
-    gpus: list[dict[str, Any]] = field(default_factory=list)
-    survives_sessions: bool = True  # runs go on when the last connection ends
-
-
-def directory_trouble(node: str, directory: str, error: OSError) -> tuple[str, str]:
-    """The sentence and its fix."""
-    return f"{directory} on {node} cannot be used: {(error.strerror or str(error)).lower()}", NEW_DIRECTORY
-
-
-def examine(backend: SshBackend, node: str, directory: str, *, probe: bool) -> list[Check]:
-    """In order; what needs something that does not work is not tried."""
+def examine(backend: SshBackend, *, probe: bool = True) -> list[Check]:
+    """In order; checks that depend on a failed one are skipped."""
+    node, directory = backend.node, backend.directory
     login = _login(backend, node)
     if not login.ok:
         return [login]
@@ -55,7 +34,7 @@ def examine(backend: SshBackend, node: str, directory: str, *, probe: bool) -> l
 
 
 def _login(backend: SshBackend, node: str) -> Check:
-    """It ends in an interpreter over there, so one that is missing or too old is told here."""
+    """It starts the remote interpreter, so that a missing or old one is reported here."""
     try:
         backend.host.filled(["/"])
     except Unreachable as error:
@@ -75,17 +54,17 @@ def _directory(backend: SshBackend, node: str, directory: str) -> Check:
     return Check(name=node, ok=is_kept, text=text)
 
 
-def _interpreter(node: str, facts: Facts) -> Check:
+def _interpreter(node: str, facts: NodeFacts) -> Check:
     return Check(name=node, ok=True, text=f"its interpreter is version {facts.python}; it calls itself {facts.node}")
 
 
-def _slots(node: str, facts: Facts) -> Check:
+def _slots(node: str, facts: NodeFacts) -> Check:
     types = ", ".join(gpu["type"] for gpu in facts.gpus)
     gpus = f"{len(facts.gpus)} gpus" + (f" ({types})" if types else "")
     return Check(name=node, ok=True, text=f"it has {facts.cpus} cpus, {units.show_size(facts.memory)} memory, {gpus}")
 
 
-def _sessions(node: str, facts: Facts) -> list[Check]:
+def _sessions(node: str, facts: NodeFacts) -> list[Check]:
     if facts.survives_sessions:
         return []
     text = "systemd would end runs with the last connection (KillUserProcesses), because the account may not linger"
@@ -127,7 +106,7 @@ def _outcome(backend: SshBackend, node: str, job: Job, token: str) -> Check:
             told = "a probe ran" if is_well else f"a probe ended badly: {status.get('message') or status}"
             return Check(name=node, ok=is_well, text=told)
         time.sleep(LOOK_S)
-    backend.cancel([Stop(job=job, reason="user", grace=1)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=1)])
     return Check(name=node, ok=False, text=f"a probe did not end within a minute: {backend.explain(job)}")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runyard import runner
-from runyard.runner import link
+from runyard.runner import zygote_link
 
 ANSWER_S = 3.0  # a zygote answers within this time, or is not used
 START_S = 20.0
@@ -25,7 +25,7 @@ class ZygoteLine:
 
     def __init__(self, site: str, command: Sequence[str], *, used: bool = True) -> None:
         self._site, self._command = site, list(command)
-        self._link: link.Link | None = None
+        self._link: zygote_link.ZygoteLink | None = None
         self._not_before = float("-inf") if used else float("inf")
         self.unconfirmed: dict[str, float] = {}  # attempt directory → when it was asked for
 
@@ -67,7 +67,7 @@ class ZygoteLine:
         return notices
 
     def take_lost_starts(self) -> list[str]:
-        """Starts that nobody will confirm any more. To ask again is safe: only one runner gets past `started`."""
+        """Starts that will not be confirmed any more. Repeating them is safe: only one runner gets past `started`."""
         if self._link is not None:
             return []
         lost, self.unconfirmed = list(self.unconfirmed), {}
@@ -85,9 +85,9 @@ class ZygoteLine:
         log.info("the zygote of %s is gone", self._site)
         self.close()
 
-    def _connect(self) -> link.Link | None:
+    def _connect(self) -> zygote_link.ZygoteLink | None:
         try:
-            connected = link.connect(self._site)
+            connected = zygote_link.connect(self._site)
         except OSError:
             return None
         version = _version(connected)
@@ -98,15 +98,15 @@ class ZygoteLine:
         connected.close()
         return None
 
-    def _dismiss(self, connected: link.Link) -> None:
+    def _dismiss(self, connected: zygote_link.ZygoteLink) -> None:
         """Another version makes room: it lets go of the socket at once, and ends after the runners it has."""
         deadline = time.monotonic() + ANSWER_S
         with contextlib.suppress(OSError):
             connected.quit()
-            while os.path.exists(os.path.join(self._site, link.SOCKET)) and time.monotonic() < deadline:
+            while os.path.exists(os.path.join(self._site, zygote_link.SOCKET)) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
-    def _start(self) -> link.Link | None:
+    def _start(self) -> zygote_link.ZygoteLink | None:
         try:
             subprocess.run(
                 [*self._command, "zygote", self._site], timeout=START_S, check=True, env=clean_environment(),
@@ -126,7 +126,7 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("RUNYARD_")}
 
 
-def _version(connected: link.Link) -> str:
+def _version(connected: zygote_link.ZygoteLink) -> str:
     """The digest of the zygote's files; empty when it does not answer in time."""
     deadline = time.monotonic() + ANSWER_S
     try:

@@ -1,11 +1,11 @@
-"""What a blob store promises, wherever it keeps the bytes.
+"""The contract of a blob store, whatever its storage.
 
-Several servers may use one store at the same time. What one of them was told is stored is there for all of them, and
-nothing of it is held in a process: another one can go on after any call. All methods may be called from any thread.
+Several servers may use one store at the same time. A completed write is visible to all of them, and no state is kept in
+a process: another one can continue after any call. All methods may be called from any thread.
 
 NotFound       no such blob
 InvalidInput   not a digest, bytes that have another digest, a file that is not relayed
-DiskFull, BlobStoreError   nothing was changed that would stand in the way of trying again
+DiskFull, BlobStoreError   the call may be repeated
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Content = bytes | memoryview  # of a small file
 
 
 class Blobs(Protocol):
-    """Files named by what is in them, see `runyard.model.digest`. One is there complete and checked, or not at all;
-    none is ever changed, and only a yard takes some away."""
+    """Files named by their digest, see `runyard.model.digest`. Each is complete and checked, or does not exist; none is
+    ever changed, and only a yard deletes some."""
 
     def has(self, digest: str) -> bool: ...
 
     def missing(self, digests: Iterable[str]) -> set[str]:
-        """Those of them that are not there: quicker than one by one."""
+        """The digests that do not exist: faster than one by one."""
         ...
 
     def size(self, digest: str) -> int: ...
@@ -46,60 +46,60 @@ class Blobs(Protocol):
         ...
 
     def chunks(self, digest: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from `start` up to, not including, `end`, piece by piece."""
+        """The bytes from `start` up to, not including, `end`, in chunks."""
         ...
 
     def read_many(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Small ones: quicker than one by one."""
+        """Small blobs: faster than one by one."""
         ...
 
     def put(self, digest: str, chunks: Iterable[bytes]) -> None:
-        """Store what the chunks hold. A wrong digest leaves no trace."""
+        """Store the chunks. A wrong digest leaves nothing behind."""
         ...
 
     def put_many(self, contents: Mapping[str, Content]) -> None:
-        """Small ones, by digest: quicker than one by one. All digests are checked before anything is stored."""
+        """Small blobs, by digest: faster than one by one. All digests are checked before anything is stored."""
         ...
 
     def add(self, chunks: Iterable[bytes]) -> str:
-        """Store what the chunks hold, whatever it is; returns its digest."""
+        """Store the chunks; returns their digest."""
         ...
 
     def adopt(self, digest: str, path: Path, *, link: bool) -> None:
-        """Take a local file whose digest was just computed: by hard link where that is allowed and works."""
+        """Store a local file whose digest was just computed: by hard link if that is allowed and works."""
         ...
 
     def writer(self, digest: str | None = None) -> BlobWriter:
-        """For bytes that arrive piece by piece: write(), then commit() or discard()."""
+        """For bytes that arrive in chunks: write(), then commit() or discard()."""
         ...
 
     def append_partial(self, digest: str, size: int, offset: int, data: bytes) -> int:
-        """Add what is new in `data`, which may be nothing; returns the size held, from where the sender goes on, and
-        which is that of the blob where it is there already. Never more than `size`, which is what the sender says of
-        the whole: uploads of another size do not meet. What is not continued for a week is forgotten."""
+        """Append the new part of `data`, which may be empty; returns the stored size, which is the next offset, and the
+        size of the blob if it exists already. Never more than `size`, the sender's size of the whole: uploads of other
+        sizes are separate. An upload that is not continued for a week is deleted."""
         ...
 
     def commit_partial(self, digest: str, size: int) -> None:
-        """It is complete. With another digest than promised it is dropped: InvalidInput."""
+        """The upload is complete. With another digest it is deleted: InvalidInput."""
         ...
 
 
 class RemovableBlobs(Blobs, Protocol):
     def remove(self, digests: Collection[str]) -> None:
-        """Take them away, as far as they are there. For whoever knows that nobody wants them, nor is storing one of
-        them at this moment; who is reading one may be cut short. What raises may have removed some."""
+        """Delete those that exist. Only for callers that know that no reference to them exists and none is being
+        stored; concurrent reads may be cut short. If it raises, some may have been deleted."""
         ...
 
 
 class AttemptFiles(Protocol):
-    """Logs and other files of attempts, as far as they have been relayed.
+    """Logs and other files of attempts, as far as uploaded.
 
-    A file grows only at its end, and a writer names the offset: relaying the same bytes twice changes nothing, also
-    at the same time through two servers. What was once told as held stays.
+    A file grows only at its end, and a writer names the offset: uploading the same bytes twice changes nothing, also
+    at the same time through two servers. Bytes that were acknowledged stay.
     """
 
     def append(self, key: AttemptKey, file: str, offset: int, data: bytes) -> int:
-        """Add what is new in `data`; returns the size held, which is where the sender goes on from."""
+        """Append the new part of `data`; returns the stored size, which is the next offset."""
         ...
 
     def size(self, key: AttemptKey, file: str) -> int: ...
@@ -109,13 +109,13 @@ class AttemptFiles(Protocol):
         ...
 
     def read(self, key: AttemptKey, file: str, offset: int, limit: int) -> bytes:
-        """Fewer bytes only at the end, as far as it is relayed by now."""
+        """Fewer bytes only at the end of what was uploaded so far."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlobStore:
-    """`check()` tries it out: whether it is there and lets us do what will be needed. Raises BlobStoreError."""
+    """`check()` tries out whether it exists and allows all operations. Raises BlobStoreError."""
 
     blobs: RemovableBlobs
     files: AttemptFiles
@@ -125,7 +125,7 @@ class BlobStore:
 
 
 def relayed_name(key: AttemptKey, file: str) -> str:
-    """A file's place among all of them, after a check: a name from outside never becomes a path as it is."""
+    """The path of a file, validated: an untrusted name never becomes a path unchecked."""
     if file not in RELAYED_FILES:
         raise errors.InvalidInput(f"{file[:80]!r} is not a file that is relayed", f"known: {', '.join(RELAYED_FILES)}")
     return f"{key.run // 1000:05d}/{key.run}/a{key.attempt}-{file}"
@@ -133,7 +133,7 @@ def relayed_name(key: AttemptKey, file: str) -> str:
 
 def check_piece(digest: str, size: int, offset: int, data: bytes) -> None:
     if offset + len(data) > size:
-        raise errors.InvalidInput(f"{digest} is to have {size} bytes, and these go on to {offset + len(data)}")
+        raise errors.InvalidInput(f"{digest} has {size} bytes, and these would end at {offset + len(data)}")
 
 
 def check_complete(digest: str, size: int, held: int) -> None:

@@ -1,9 +1,9 @@
-"""A blob store in a directory, which servers on several machines may share over NFS or the like.
+"""A blob store in a directory, which servers on several machines may share over NFS.
 
-A blob appears by a rename, and whoever comes second leaves the first one's file alone. Bytes of growing files are
-written at the offset they belong to, so two servers write the same bytes to the same place, and neither shortens a
-file. That needs no locks, which some network file systems do not have. Sizes are asked of an open file: opening is when
-such file systems look at their server again.
+A blob appears by a rename, and a second writer keeps the first one's file. Bytes of growing files are written at their
+offset, so two servers write the same bytes to the same position, and neither shortens a file. That needs no locks,
+which some network file systems lack. Sizes are read from an open file: opening makes such file systems ask their
+server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from runyard import errors
-from runyard.blobs import batch
+from runyard.blobs import bulk_write
 from runyard.blobs.base import (
     CHUNK,
     BlobStore,
@@ -58,7 +58,7 @@ class DirectoryBlobs:
         return _is_there(self.path(digest))
 
     def missing(self, digests: Iterable[str]) -> set[str]:
-        root = os.fspath(self._root)  # thousands are asked for at once, and a Path costs more than to look
+        root = os.fspath(self._root)  # thousands are checked at once, and a Path costs more than the check
         names = {check_digest(digest): digest.removeprefix("sha256:") for digest in digests}
         return {digest for digest, name in names.items() if not os.path.isfile(f"{root}/{name[:2]}/{name[2:]}")}
 
@@ -94,7 +94,7 @@ class DirectoryBlobs:
     def put_many(self, contents: Mapping[str, Content]) -> None:
         check_contents(contents)
         new = {digest: data for digest, data in contents.items() if not self.has(digest)}
-        with batch.drafts(self._incoming, new) as drafts:
+        with bulk_write.drafts(self._incoming, new) as drafts:
             for digest, path in drafts.items():
                 self._name(path, digest)
             self._settle(drafts)
@@ -110,7 +110,7 @@ class DirectoryBlobs:
         if link:
             with contextlib.suppress(OSError):
                 os.link(path, target)
-                # One file with two names: whoever edits it in place would change what the digest promises.
+                # One file with two names: an edit in place would break the digest.
                 target.chmod(target.stat().st_mode & ~0o222)
                 return
         with path.open("rb") as source:
@@ -127,7 +127,7 @@ class DirectoryBlobs:
             return _grow(handle, offset, data)
 
     def commit_partial(self, digest: str, size: int) -> None:
-        """Read while nobody has to wait for it: what is complete does not grow, and is changed by nobody."""
+        """Read without the lock: a complete upload does not change."""
         while not self.has(digest):
             with self._upload(digest, size) as handle:
                 held = os.open(self._partial(digest, size), os.O_RDONLY) if handle is not None else None
@@ -148,7 +148,7 @@ class DirectoryBlobs:
                 os.unlink(self.path(digest))
 
     def _keep_read(self, digest: str, size: int, held: int, found: str) -> None:
-        """Unless it is another file by now: somebody else has dropped the one that was read."""
+        """Unless it is another file by now, because the one that was read was deleted."""
         path = self._partial(digest, size)
         with self._upload(digest, size) as handle:
             if handle is None or not os.path.samestat(os.fstat(handle), os.fstat(held)):
@@ -161,7 +161,7 @@ class DirectoryBlobs:
 
     @contextlib.contextmanager
     def _upload(self, digest: str, size: int) -> Iterator[int | None]:
-        """The open file of an upload, for us alone; None when the blob is there."""
+        """The open, locked file of an upload; None if the blob exists."""
         path = self._partial(digest, size)
         with _alone(path) as handle:
             if self.has(digest):
@@ -178,10 +178,10 @@ class DirectoryBlobs:
         self._settle([digest])
 
     def _settle(self, digests: Iterable[str]) -> None:
-        batch.sync_directories([self._root, *(self.path(digest).parent for digest in digests)])
+        bulk_write.sync_directories([self._root, *(self.path(digest).parent for digest in digests)])
 
     def _name(self, path: Path, digest: str) -> None:
-        """Never in the place of the same file: somebody may be reading that."""
+        """Never replaces an existing file, which may be being read."""
         target = self.path(digest)
         target.parent.mkdir(exist_ok=True, mode=0o700)
         if _is_there(target):
@@ -215,7 +215,7 @@ class DirectoryFiles:
 
 
 def _is_there(path: Path) -> bool:
-    """By opening it: another server may have removed what a network file system still shows."""
+    """By opening it: a network file system may still list a file that another server has deleted."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except FileNotFoundError:
@@ -251,8 +251,8 @@ def _append(path: Path, offset: int, data: bytes) -> int:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[int]:
-    """An open file that nobody else writes to. With a lock after all: an upload, other than a log, is bytes that nobody
-    vouches for, and two senders may differ."""
+    """An open, locked file. Unlike logs, uploads need a lock: their bytes are not verified yet, and two senders may
+    differ."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -265,7 +265,7 @@ def _alone(path: Path) -> Iterator[int]:
 
 
 def _is_at(path: Path, handle: int) -> bool:
-    """Somebody may have committed or dropped it while we waited."""
+    """It may have been committed or deleted while we waited."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
@@ -302,4 +302,4 @@ def _check(root: Path) -> None:
 
 
 def _unusable(root: Path, error: OSError) -> errors.BlobStoreError:
-    return errors.BlobStoreError(f"{root} cannot hold blobs: {error.strerror}", "check that we may write there")
+    return errors.BlobStoreError(f"{root} cannot store blobs: {error.strerror}", "make it writable for the yard's user")

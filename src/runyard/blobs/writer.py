@@ -1,4 +1,4 @@
-"""Bytes on their way into a blob store: gathered in a local file, and handed on when their digest is known."""
+"""Incoming bytes of a blob store: collected in a local file, and stored when their digest is known."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 from runyard import errors
 
-KEPT_S = 7 * 86400.0  # what has not grown for so long is not on its way any more
+KEPT_S = 7 * 86400.0  # uploads that have not grown for so long are deleted
 
 
 class BlobWriter:
     def __init__(self, incoming: Path, keep: Callable[[Path, str], None], digest: str | None = None) -> None:
-        """`digest` is what the bytes must have, where that is known before. `keep` takes the file; whatever it leaves
-        is removed."""
+        """`digest` is the expected digest, if known. `keep` stores the file; if it leaves the file, that is
+        deleted."""
         self._keep, self._digest = keep, digest
-        self.arriving: Callable[[str], None] = lambda _: None  # called with the digest, right before it is kept
+        self.arriving: Callable[[str], None] = lambda _: None  # called with the digest, right before it is stored
         self._file = tempfile.NamedTemporaryFile(dir=incoming, delete=False)  # noqa: SIM115 - commit or discard closes it
         self._seen = hashlib.sha256()
 
@@ -29,7 +29,7 @@ class BlobWriter:
         self._file.write(data)
 
     def write_all(self, chunks: Iterable[bytes]) -> str:
-        """And commit; returns the digest."""
+        """Write and commit; returns the digest."""
         try:
             for chunk in chunks:
                 self.write(chunk)
@@ -62,7 +62,7 @@ def check_found(found: str, promised: str | None) -> None:
 
 
 def prepare_incoming(directory: Path) -> None:
-    """Make it, and clear it of what crashes and senders who gave up have left."""
+    """Create it, and delete old files of crashes and abandoned uploads."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = time.time() - KEPT_S
     for path in directory.iterdir():

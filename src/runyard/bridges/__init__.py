@@ -1,1 +1,1 @@
-"""Other people's contracts: what their users write, turned into runs."""
+"""Bridges: turn scripts and requests of other systems into runs."""

@@ -1,4 +1,4 @@
-"""The ways of writing requests that are known, by name. A format is made only where an intake speaks it."""
+"""Formats of requests, by name. A format is created only if an intake uses it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from runyard.model import fields
 from runyard.model.request import Format
 
 KNOWN = {
-    "tasks": "runyard.bridges.training_runs.messages:Tasks",
+    "tasks": "runyard.bridges.training_runs.messages:TrainingRunFormat",
     "celery": "runyard.bridges.training_runs.messages:Celery",
 }
 
 
 def load(name: str, where: str) -> Format:
-    """Raises ConfigError for a name that is not known."""
+    """Raises ConfigError for an unknown name."""
     if name not in KNOWN:
         raise errors.ConfigError(f"{where}: the format {name!r} is not known", fields.nearest(name, KNOWN))
     module, _, kind = KNOWN[name].partition(":")

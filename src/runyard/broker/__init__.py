@@ -1,1 +1,1 @@
-"""Delivers, does not remember: hints that there may be work or news."""
+"""Messaging: hints that there may be work or news. Delivers messages and stores nothing."""

@@ -1,4 +1,4 @@
-"""Where a message broker is and who we are there. Its text and its repr never have the password."""
+"""The address of a message broker and our account there. Its text and its repr never contain the password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOW_SECRET = "set RUNYARD_BROKER_PASSWORD, or name a file with it: broker_passw
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class BrokerAddress:
     host: str
     port: int
     vhost: str = "/"
@@ -26,7 +26,7 @@ class Address:
     authority: str = ""  # a file with the certificates to trust; empty: those of the system, or of SSL_CERT_FILE
 
     @classmethod
-    def parse(cls, text: str, *, password: str = "", authority: str = "") -> Address:
+    def parse(cls, text: str, *, password: str = "", authority: str = "") -> BrokerAddress:
         """`amqp[s]://user[:password]@host[:port]/vhost`; without a scheme it is encrypted. Raises ConfigError.
 
         `password` is for an address that has none.
@@ -44,7 +44,7 @@ class Address:
         )  # fmt: skip
 
     @classmethod
-    def of(cls, settings: Settings) -> Address:
+    def of(cls, settings: Settings) -> BrokerAddress:
         """The broker that the settings name."""
         password = settings.broker_password or password_from(settings.broker_password_file)
         return cls.parse(settings.broker, password=password, authority=settings.broker_ca_file)
@@ -56,7 +56,7 @@ class Address:
 
     @property
     def place(self) -> tuple[str, int, str]:
-        """Which vhost of which broker, whoever we are there. A broker has two usual ports, one of them encrypted."""
+        """The vhost and the broker, without the account. A broker has two usual ports, one of them encrypted."""
         return self.host, 0 if self.port in _PORTS.values() else self.port, self.vhost
 
     def tls_context(self) -> ssl.SSLContext | None:
@@ -77,7 +77,7 @@ def password_from(path: str) -> str:
 
 
 def _split(text: str) -> SplitResult:
-    """What is wrong is told without the text, which may have a password in it."""
+    """Errors do not quote the address, which may contain a password."""
     try:
         parts = urlsplit(text)
         _refuse_cut(parts)

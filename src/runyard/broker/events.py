@@ -1,4 +1,4 @@
-"""Events out: one message for each state change, to a topic exchange; the routing key is `run.<state>`."""
+"""Outgoing events: one message for each state change, to a topic exchange; the routing key is `run.<state>`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from runyard import errors
 from runyard.broker.amqp import Connection, Message, Publisher, exchanges
-from runyard.broker.listeners import Feed, Listener, News
+from runyard.broker.listeners import EventBatch, Feed, Listener
 
 ANSWER_S = 10.0
 
@@ -23,14 +23,14 @@ class Announcer(Listener):
     def tick(self) -> bool:
         if self._is_new and self._connection.is_open:  # so that others can bind to it before anything happens
             self._is_new = False
-            with contextlib.suppress(errors.BrokerError, TimeoutError):  # which is told with the first event
+            with contextlib.suppress(errors.BrokerError, TimeoutError):  # which is reported with the first event
                 self._declare()
         return super().tick()
 
     def is_ready(self) -> bool:
         return self._connection.is_open
 
-    def tell(self, news: News) -> bool:
+    def tell(self, news: EventBatch) -> bool:
         try:
             self._publish(news.events)
         except (errors.BrokerError, TimeoutError) as error:

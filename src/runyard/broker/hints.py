@@ -1,5 +1,5 @@
-"""Hints inside one process, and to the other servers of the yard. Losing one is harmless: whoever listens also looks
-from time to time."""
+"""Hints inside one process, and to the other servers of the yard. Losing one is harmless: listeners also poll from time
+to time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 
 
 class Hints:
-    """Topics in use: `site:<name>` (work or a stop), `run:<id>` (its state moved), `log:<id>` (bytes arrived).
+    """Topics in use: `site:<name>` (work or a stop), `run:<id>` (its state changed), `log:<id>` (bytes arrived).
 
-    Whoever listens to `run:` hears of every run.
+    A listener to `run:` gets the hints of every run.
     """
 
     def __init__(self) -> None:
@@ -19,11 +19,11 @@ class Hints:
         self._tell_others: Callable[[str], None] | None = None
 
     def relay(self, tell_others: Callable[[str], None] | None) -> None:
-        """Called with each topic, or beginning of topics, that is rung in this process. It must not wait."""
+        """Called with each topic, or prefix of topics, that is rung in this process. It must not wait."""
         self._tell_others = tell_others
 
     def listen(self, topic: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back on every ring, from any thread, until the returned function is called."""
+        """Call a function at every ring, from any thread, until the returned function is called."""
         with self._lock:
             self._listeners.setdefault(topic, []).append(callback)
 
@@ -43,20 +43,20 @@ class Hints:
             self._tell_others(topic)
 
     def ring_all(self, prefix: str) -> None:
-        """Ring every topic that starts so."""
+        """Ring every topic with this prefix."""
         self.ring_all_here(prefix)
         if self._tell_others is not None:
             self._tell_others(prefix)
 
     def ring_some(self, topics: Collection[str], prefix: str) -> None:
-        """Some of those that start so. Other servers look for themselves which."""
+        """Ring some topics with this prefix. Other servers find out by themselves which."""
         for topic in topics:
             self.ring_here(topic)
         if topics and self._tell_others is not None:
             self._tell_others(prefix)
 
     def ring_here(self, topic: str) -> None:
-        """What other servers know already."""
+        """Ring topics that other servers already know of."""
         kind, colon, _ = topic.partition(":")
         for name in {topic, f"{kind}{colon}"}:
             for callback in tuple(self._listeners.get(name, ())):

@@ -1,7 +1,8 @@
-"""Requests in: messages of one queue, each stored before it is acknowledged.
+"""Incoming requests: messages of one queue, each stored before it is acknowledged.
 
-What cannot be understood goes to `<queue>.dead` with the reason, and its sender gets an error; it never holds up the
-messages behind it. What is not the message's fault (no such recipe yet, a full disk) is kept and tried again.
+An invalid message is moved to `<queue>.dead` with the reason, and its sender gets an error; it never blocks the
+messages behind it. After an error that is not the message's fault (no such recipe yet, a full disk) it is kept and
+tried again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FAULTS = (errors.InvalidInput, errors.Conflict, errors.TooLarge)  # of a messag
 log = logging.getLogger(__name__)
 
 
-class Desk(Protocol):
+class RequestReceiver(Protocol):
     """The yard's side. Both resolve after the commit."""
 
     def accept(self, intake: Intake, asked: Asked, bodies: list[Params], *, is_group: bool) -> Future[Any]: ...
@@ -44,7 +45,9 @@ class Reception(Loop):
     again_s = 1.0
     by_one = False  # the broker shares out messages, and the store knows those that come twice
 
-    def __init__(self, connection: Connection, intake: Intake, format: Format, desk: Desk, largest: int) -> None:
+    def __init__(
+        self, connection: Connection, intake: Intake, format: Format, desk: RequestReceiver, largest: int
+    ) -> None:
         """`largest`: bytes of a body, and of all configurations that it stands for."""
         self._connection, self._intake, self._format, self._desk, self._largest = (
             connection, intake, format, desk, largest,
@@ -59,11 +62,11 @@ class Reception(Loop):
 
     @property
     def error(self) -> errors.RunyardError | None:
-        """Why the broker gives us nothing."""
+        """Why the broker sends us nothing."""
         return self._consumer.error
 
     def tick(self) -> bool:
-        """Deal with what has arrived. Nothing is waited for: acknowledgements follow the commits."""
+        """Process the messages that have arrived. Does not wait: acknowledgements follow the commits."""
         self._held = [delivery for delivery in self._held if delivery.is_ours]
         while self._inbox and time.monotonic() >= self._paused_until:
             delivery = self._inbox.popleft()
@@ -113,7 +116,7 @@ class Reception(Loop):
             bodies, is_group = self._format.read(delivery.message, self._largest)
         except errors.RunyardError:
             raise
-        except Exception as error:  # a message that nobody thought of must not hold up those behind it
+        except Exception as error:  # an unforeseen message must not block those behind it
             log.exception("a message of queue %s could not be read", self._intake.queue)
             raise errors.InvalidInput(f"the message cannot be understood: {error!r}") from None
         return [self._intake.pick(body) for body in bodies], is_group
@@ -157,10 +160,10 @@ def queue_of(intake: Intake) -> Queue:
 
 
 def _plain(text: str) -> str:
-    """As a store and a broker take it: what is quoted of a message may be long, and hold half a character."""
+    """In a form that the store and the broker accept: quotes of a message may be long, and end in half a character."""
     return text[:LONGEST_REASON].encode("utf-8", "replace").decode()
 
 
 def _digest(bodies: list[Params]) -> str:
-    """Of what is asked for, however it was written."""
+    """Digest of the request's content, independent of its format."""
     return hashlib.sha256(json.dumps(bodies, sort_keys=True).encode()).hexdigest()

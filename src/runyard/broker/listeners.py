@@ -1,4 +1,4 @@
-"""What listeners to events have in common: a part of the yard that tells one of them, pass by pass."""
+"""The common part of event listeners: sends events to one of them, pass by pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runyard.loop import Loop
 log = logging.getLogger(__name__)
 
 
-class News(Protocol):
+class EventBatch(Protocol):
     @property
     def events(self) -> list[dict[str, Any]]: ...
     @property
@@ -22,14 +22,14 @@ class Feed(Protocol):
     """The yard's side."""
 
     def begin(self, listener: str) -> None: ...
-    def take(self, listener: str, limit: int) -> News | None: ...
+    def take(self, listener: str, limit: int) -> EventBatch | None: ...
     def told(self, listener: str, position: int, *, more: bool = False) -> None: ...
     def failed(self, listener: str, trouble: str) -> None: ...
     def give_back(self, listener: str) -> None: ...
 
 
 class Listener(Loop):
-    gather_s = 0.1  # events that come together are told together
+    gather_s = 0.1  # events that arrive together are sent together
     at_once = 100
 
     def __init__(self, name: str, feed: Feed) -> None:
@@ -39,9 +39,9 @@ class Listener(Loop):
         super().__init__(name)
 
     def failed(self, trouble: str) -> None:
-        """The next event could not be told. A trouble that stays is in the log once."""
+        """The next event could not be sent. A lasting problem is logged once."""
         if trouble != self._trouble:
-            log.warning("%s is not told of events: %s", self.name, trouble)
+            log.warning("events cannot be sent to %s: %s", self.name, trouble)
         self._trouble = trouble
         self._feed.failed(self.name, trouble)
 
@@ -50,7 +50,7 @@ class Listener(Loop):
         self._feed.told(self.name, position, more=more)
 
     def tick(self) -> bool:
-        """Tell what is new; True when there may be more."""
+        """Send new events; True when there may be more."""
         news = self._feed.take(self.name, self.at_once) if self.is_ready() else None
         return self.tell(news) if news is not None else False
 
@@ -58,5 +58,5 @@ class Listener(Loop):
         return True
 
     @abc.abstractmethod
-    def tell(self, news: News) -> bool:
+    def tell(self, news: EventBatch) -> bool:
         """Ends with `told`, `failed` or the feed's `give_back`; True when there may be more."""

@@ -1,4 +1,4 @@
-"""Results out: each reply is confirmed by the broker, tried again where it has no queue for it, and never lost."""
+"""Outgoing replies: each is confirmed by the broker, tried again if it has no queue for it, and never lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIRECT = "amq.rabbitmq.reply-to."  # the sender itself, without a queue: the bro
 log = logging.getLogger(__name__)
 
 
-class Outbox(Protocol):
+class DueReplies(Protocol):
     """The yard's side."""
 
     def take(self, link_times: Mapping[str, float], limit: int) -> list[Outcome]: ...
@@ -35,16 +35,18 @@ class Outbox(Protocol):
 class Replies(Loop):
     """For all intakes of one broker."""
 
-    def __init__(self, connection: Connection, intakes: Mapping[str, tuple[Intake, Format]], outbox: Outbox) -> None:
+    def __init__(
+        self, connection: Connection, intakes: Mapping[str, tuple[Intake, Format]], outbox: DueReplies
+    ) -> None:
         self._connection, self._intakes, self._outbox = connection, intakes, outbox
         self._link_times = {name: float(intake.link_time) for name, (intake, _) in intakes.items()}
         self._publisher = Publisher(connection)
-        self._largest: int | None = None  # what the broker has refused tells its limit
+        self._largest: int | None = None  # the limit, as learned from a refusal of the broker
         self._tidied_at = float("-inf")
         super().__init__(f"replies-{'-'.join(sorted(intakes))}")
 
     def tick(self) -> bool:
-        """Send what is due; True when there may be more. Without a connection nothing is tried, and nothing lost."""
+        """Send due replies; True when there may be more. Without a connection nothing is tried, and nothing lost."""
         if time.monotonic() >= self._tidied_at + TIDY_S:
             self._tidied_at = time.monotonic()
             self._outbox.tidy()
@@ -69,7 +71,7 @@ class Replies(Loop):
             if intake.keep_trying:
                 self._fail(outcome, error.message)
             else:
-                self._outbox.sent(outcome.id, f"nobody waits: {error.message}")
+                self._outbox.sent(outcome.id, f"no consumer waits: {error.message}")
         except errors.RunyardError as error:
             self._fail(outcome, error.message)
         except Exception as error:

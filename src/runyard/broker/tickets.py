@@ -1,7 +1,7 @@
 """Tickets: "this site may have work", through the queue `runyard.tickets.<site>`, from any yard server to any agent.
 
-A ticket is a hint. Which runs an agent gets for it is decided in the store; an agent also asks without one, and the
-office gives out more for as long as runs wait. So tickets may be lost, doubled and late.
+A ticket is a hint. Which runs an agent gets for it is decided in the store; an agent also polls without one, and the
+yard sends more for as long as runs wait. So tickets may be lost, duplicated and late.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ def objection(message: Message, site: str) -> str:
 
 
 class Office(Loop):
-    """The yard's side: gives out tickets when runs are handed in, and while some wait."""
+    """The yard's side: sends tickets when runs are submitted, and while some wait."""
 
     again_s = 5.0  # hints get lost: they are given again while runs wait
-    gather_s = 0.01  # runs that are handed in together share their tickets
-    apart_s = 0.05  # whoever hands in many runs one by one is not slowed down by them
+    gather_s = 0.01  # runs that are submitted together share their tickets
+    apart_s = 0.05  # many single submits are not slowed down by them
 
     def __init__(self, connection: Connection, demand: Callable[[], Mapping[str, int]]) -> None:
-        """`demand` tells how many agents of each site could have use for a ticket now."""
+        """`demand` returns how many agents of each site could use a ticket now."""
         self._connection, self._demand = connection, demand
         self._publisher = Publisher(connection)
         self._trouble: dict[str, str] = {}
         super().__init__("tickets")
 
     def tick(self) -> bool:
-        """Tickets for what waits now. What the broker does not take is given out again later."""
+        """Send tickets for waiting runs. Those that the broker does not accept are sent again later."""
         for site, count in self._demand().items():
             try:
                 self._give(site, count)
@@ -71,7 +71,7 @@ class Office(Loop):
         return False
 
     def _tell(self, site: str, error: errors.BrokerRefused) -> None:
-        """What somebody must correct, once: the runs start all the same, a little later."""
+        """Log once what must be corrected: the runs start all the same, a little later."""
         if self._trouble.get(site) != error.message:
             log.warning("no tickets for site %s: %s (%s)", site, error.message, error.fix)
         self._trouble[site] = error.message
@@ -111,7 +111,7 @@ class Taker:
         self._news = callback
 
     def offer(self, free: int) -> None:
-        """So many slots are free. Whoever has none gives back what it holds: another agent may have use for it."""
+        """So many slots are free. With none, the tickets are returned: another agent may use them."""
         wanted = max(0, min(free, MOST_HELD))
         known, self._offered = self._offered, wanted
         if wanted != known:
@@ -120,8 +120,8 @@ class Taker:
             self.give_back(self.take())
 
     def take(self) -> list[Delivery]:
-        """The tickets that came until now, for a claim that is about to be made. It ends with `redeemed` or
-        `give_back`, before any run that it brings has started."""
+        """The tickets received so far, for a claim that is about to be made. It ends with `redeemed` or `give_back`,
+        before any run of the claim has started."""
         with self._lock:
             held, self._held = self._held, []
         return held
@@ -132,12 +132,12 @@ class Taker:
             one.ack()
 
     def give_back(self, tickets: Iterable[Delivery]) -> None:
-        """Nobody knows what became of the claim."""
+        """The result of the claim is unknown."""
         for one in tickets:
             one.reject(requeue=True)
 
     def close(self) -> None:
-        """What is held goes back with the connection."""
+        """Held tickets are returned when the connection closes."""
         self._connection.close()
 
     def _receive(self, delivery: Delivery) -> None:

@@ -1,4 +1,4 @@
-"""Events out by HTTP: a POST for each state change, signed with a secret that the receiver knows."""
+"""Outgoing events by HTTP: a POST for each state change, signed with a secret that the receiver knows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runyard import __version__, errors
-from runyard.broker.listeners import Feed, Listener, News
+from runyard import errors
+from runyard.broker.listeners import EventBatch, Feed, Listener
 from runyard.model.webhook import Webhook
+from runyard.version import __version__
 
 ANSWER_S = 10.0
-GIVE_UP_S = 86400.0  # an event that cannot be told for so long is left out, or it would keep back all others
+GIVE_UP_S = 86400.0  # an event that cannot be sent for so long is dropped, or it would block all others
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Hook(Listener):
         self._context = _context(webhook)
         super().__init__(f"webhook:{webhook.name}", feed)
 
-    def tell(self, news: News) -> bool:
+    def tell(self, news: EventBatch) -> bool:
         hopeless = news.failing_for > GIVE_UP_S  # only the first of them: the others were not tried
         for event in news.events:
             if not self._webhook.wants(event):
@@ -43,14 +44,14 @@ class Hook(Listener):
                 self.failed(trouble)
                 return False
             if trouble:
-                log.warning("webhook %s is not told of event %d: %s", self._webhook.name, event["id"], trouble)
+                log.warning("webhook %s did not get event %d: %s", self._webhook.name, event["id"], trouble)
             hopeless = False
             self.told(event["id"], more=True)
         self.told(news.events[-1]["id"])
         return len(news.events) == self.at_once
 
     def _post(self, event: dict[str, Any]) -> str:
-        """What went wrong; empty when it was taken."""
+        """The error; empty if it was accepted."""
         body = json.dumps(event).encode()
         try:
             status, place = self._exchange(body, self._headers(event, body))
@@ -91,7 +92,7 @@ class Hook(Listener):
 
 
 def signature(secret: bytes, timestamp: str, body: bytes) -> str:
-    """Of both, so that nobody can send an old message again as a new one."""
+    """Over timestamp and body, so that an old message cannot be sent again as a new one."""
     return hmac.new(secret, f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 

@@ -9,50 +9,51 @@ from typing import Any
 
 import click
 
-from runyard import __version__
-from runyard.cli import failures
+from runyard.cli.show import failures
+from runyard.version import __version__
 
 RUNS = {
-    "submit": "Hand in a run, or many from a file.",
+    "submit": "Submit a run, or many from a file.",
     "sweep": "Run a command for many configurations of its parameters.",
     "ls": "List runs, newest first.",
-    "show": "Show all about a run, and what to do next.",
+    "show": "Show the details of a run, and what to do next.",
     "logs": "Print a run's log, or follow it live.",
-    "wait": "Wait for runs to end; exits as they did.",
-    "cancel": "Stop runs, and wait until nothing of them is left.",
-    "retry": "Queue ended runs again.",
-    "rerun": "Start runs again as new ones, as they were.",
+    "wait": "Wait for runs to finish; exits with their exit code.",
+    "cancel": "Cancel runs, and wait until all their processes have ended.",
+    "retry": "Queue finished runs again.",
+    "rerun": "Submit copies of runs as new runs.",
     "diff": "Show what differs between two runs.",
-    "best": "Show the best of some runs, or of a sweep, and where its outputs are.",
-    "fetch": "Bring a run's outputs here, or its checkpoints.",
-    "metrics": "Show what runs have reported, or export every value.",
-    "plot": "Draw what runs have reported, here or into a picture.",
-    "top": "Show what running runs use: cores, memory, GPUs.",
+    "best": "Show the best run of several or of a sweep, and where its outputs are.",
+    "fetch": "Download a run's outputs or checkpoints.",
+    "metrics": "Show the metrics of runs, or export every value.",
+    "plot": "Plot metrics of runs in the terminal or into an image file.",
+    "top": "Show the cores, memory and GPUs that running runs use.",
     "events": "Show what happened to a run, step by step.",
     "tensorboard": "Open TensorBoard on runs, also while they run.",
 }
 YARD = {
     "up": "Start the yard.",
-    "check": "Do what a yard's daemon does, once: take work, submit, poll, relay, finish.",
-    "down": "Stop the yard; its runs go on.",
-    "status": "Say whether the yard runs, and where.",
+    "check": "Do one pass of the yard's work without a daemon: claim, submit, poll, upload, finish.",
+    "down": "Stop the yard; its runs continue.",
+    "status": "Show whether the yard is running, and where.",
     "doctor": "Check this machine and this yard.",
     "token": "Show, create, list and revoke tokens.",
     "site": "Add, list, show, change, drain and remove sites.",
     "agent": "Serve a site from this machine.",
-    "recipe": "Name what other programs may start.",
-    "bridge": "Take requests from other people's systems.",
+    "recipe": "Manage recipes: runs that other programs may start.",
+    "bridge": "Serve requests of other systems.",
     "reply": "List and resend replies to other programs.",
 }
 OLD_SCRIPTS = {
     "sbatch": "Submit a Slurm batch script to any site.",
-    "squeue": "Show runs that have not ended, as Slurm's squeue does.",
+    "squeue": "List unfinished runs, as Slurm's squeue does.",
     "scancel": "Cancel runs, as Slurm's scancel does.",
     "qsub": "Submit a Grid Engine script to any site.",
-    "qstat": "Show runs that have not ended, as Grid Engine's qstat does.",
+    "qstat": "List unfinished runs, as Grid Engine's qstat does.",
     "qdel": "Delete jobs, as Grid Engine's qdel does.",
-    "ludwig": "Submit what is missing of a Ludwig project's jobs.",
+    "ludwig": "Submit the missing jobs of a Ludwig project.",
 }
+IN_OTHER_WORDS = {*OLD_SCRIPTS, "bridge"}  # commands for users of other systems
 SECTIONS = {"Runs": RUNS, "Yard": YARD, "Old scripts": OLD_SCRIPTS}
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 COMPLETE = "_RUNYARD_COMPLETE"
@@ -67,7 +68,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"runyard.cli.{name}").command
+        folder = "compat" if name in IN_OTHER_WORDS else "commands"
+        command: click.Command = import_module(f"runyard.cli.{folder}.{name}").command
         return command
 
     def resolve_command(
@@ -95,9 +97,9 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, message="runyard %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """One place for a lab's training runs.
+    """Manage the training runs of a lab.
 
-    Hand in what to train; runyard remembers it, runs it where there is room, and says how it ended and why.
+    Submit a run; runyard stores it, executes it where resources are free, and reports how it ended and why.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -109,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _call(words: list[str]) -> Any:
-    """Without click's own main, which has other ideas about exit codes and closed pipes."""
+    """Without click's own main, which handles exit codes and closed pipes differently."""
     if os.environ.get(COMPLETE):
         return _complete(os.environ[COMPLETE])
     with cli.make_context("runyard", list(words)) as context:
@@ -117,7 +119,7 @@ def _call(words: list[str]) -> Any:
 
 
 def _complete(asked: str) -> int:
-    """A shell that was told `eval "$(_RUNYARD_COMPLETE=bash_source runyard)"` asks for words in this way."""
+    """Shell completion, set up by `eval "$(_RUNYARD_COMPLETE=bash_source runyard)"`."""
     from click.shell_completion import shell_complete
 
     return shell_complete(cli, {}, "runyard", COMPLETE, asked)

@@ -1,4 +1,4 @@
-"""Where a yard answers, and what one says that cannot."""
+"""The address of a running yard, and the error of one that could not start."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
-    """What a running yard leaves in `<home>/yard.json`."""
+class YardAddress:
+    """The contents of `<home>/yard.json`, written by a running yard."""
 
     url: str
     pid: int
@@ -15,7 +15,7 @@ class Address:
 
 
 def complaint(text: str) -> tuple[str, str]:
-    """The last `error: …` and its `fix: …` in what a runyard command wrote."""
+    """The last `error: …` and its `fix: …` in the output of a runyard command."""
     message, fix = "", ""
     for line in text.splitlines():
         if line.startswith("error: "):

@@ -9,39 +9,35 @@ print(run.state, run.logs(), run.outputs())
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from runyard import errors
-from runyard.client import belongings, locate, origin
-from runyard.client.run import Run
+from runyard.client import events, find_yard, origin, run_inputs
+from runyard.client.run import PAGE, Run, iter_runs
+from runyard.client.session import Session
 from runyard.client.sweep import Sweep, check_space
-from runyard.client.transport import NotConnected, Stream, Transport
 from runyard.model import selectors
 
 if TYPE_CHECKING:
-    from runyard.client.functions import Call, Function, Grid
-    from runyard.client.snapshot import Progress
+    from runyard.client.functions import Function, FunctionCall, Grid
+    from runyard.client.snapshot import ProgressDisplay
     from runyard.client.staging import Staging
 
-PAGE = 500
 MOST_IDS_AT_ONCE = 1000  # in one question: the ids travel in its address
-T = TypeVar("T")
 
 
 def say_on_stderr(message: str) -> None:
     print(f"runyard: {message}", file=sys.stderr)
 
 
-class Client:
-    """Speaks to one yard. Threads may share it; nothing is contacted before the first call.
+class Client(Session):
+    """A client of one yard. Threads may share it; it connects at the first call.
 
     `url` and `token` come from the arguments, RUNYARD_URL and RUNYARD_TOKEN, or the files of the home directory. When
-    no yard runs for that home, `start` starts one in the background and tells `notify`; never when an address was
+    no yard runs for that home, `start` starts one in the background and calls `notify`; never when an address was
     given. Every failure is a runyard.RunyardError.
     """
 
@@ -54,22 +50,19 @@ class Client:
         start: bool = True,
         notify: Callable[[str], None] = say_on_stderr,
     ) -> None:
-        self._finder = locate.Finder.build(url, token, home, start, notify)
-        self._lock = threading.Lock()
-        self._transport: Transport | None = None
-        self._sent: set[str] = set()  # digests of small files that this yard was sent
+        super().__init__(find_yard.Finder.build(url, token, home, start, notify))
 
     def submit(
         self,
         command: Sequence[str] | str | None = None,
         *,
         wait: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressDisplay | None = None,
         **spec: Any,
     ) -> Run:
-        """Hand in one run; returns when the yard has it on disk. `command` is words, or one text for the shell.
+        """Submit one run; returns when the yard has it on disk. `command` is words, or one text for the shell.
 
-        `code` and `data` are brought along, see `runyard.client.belongings`; `progress` shows how far that is.
+        `code` and `data` are sent, see `runyard.client.run_inputs`; `progress` shows how much is done.
         """
         if command is not None:
             spec["command"] = command if isinstance(command, str) else list(command)
@@ -78,8 +71,8 @@ class Client:
         run = Run(self, {"id": answer["id"]})
         return run.wait() if wait else run
 
-    def submit_many(self, specs: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> list[Run]:
-        """Hand in many runs in one call: all of them, or none. They share one snapshot of their code."""
+    def submit_many(self, specs: Iterable[Mapping[str, Any]], *, progress: ProgressDisplay | None = None) -> list[Run]:
+        """Submit many runs in one call: all of them, or none. They share one snapshot of their code."""
         runs = self._complete(specs, progress)
         if not runs:
             return []
@@ -87,18 +80,20 @@ class Client:
         answer = self.call("POST", "/runs", {"runs": runs}, repeatable=repeatable)
         return [Run(self, {"id": number}) for number in answer["ids"]]
 
-    def map(self, function: Function, grid: Grid, *, progress: Progress | None = None, **spec: Any) -> list[Call]:
+    def map(
+        self, function: Function, grid: Grid, *, progress: ProgressDisplay | None = None, **spec: Any
+    ) -> list[FunctionCall]:
         """Call a Python function in a run for each configuration: `grid` has a list of values for each keyword, or is a
-        list of keywords. `result()` of each gives what it returned; `spec` is what all the runs have in common."""
+        list of keywords. `result()` of each is the function's return value; `spec` is common to all runs."""
         from runyard.client import functions
 
         runs = self.submit_many(functions.specs(function, grid, spec), progress=progress)
-        return [functions.Call(self, {"id": run.id}) for run in runs]
+        return [functions.FunctionCall(self, {"id": run.id}) for run in runs]
 
     def plan(self, **spec: Any) -> dict[str, Any]:
-        """What would run and where, and `sent`, what would be brought along; nothing is stored, and nothing sent."""
+        """What would run and where, and `sent`, what would be uploaded; nothing is stored, and nothing sent."""
         staging = self._staging()
-        (complete,) = origin.complete(staging.complete([belongings.resolve(spec)]))
+        (complete,) = origin.complete(staging.complete([run_inputs.resolve(spec)]))
         planned: dict[str, Any] = self.call("POST", "/plan", complete, repeatable=True)
         return {**planned, "sent": staging.describe()}
 
@@ -107,12 +102,12 @@ class Client:
         command: Sequence[str] | str | None = None,
         *,
         wait: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressDisplay | None = None,
         **document: Any,
     ) -> Sweep:
-        """Run one command for many configurations, each `reps` times: `space` or `configurations`, and what a run has.
+        """Run one command for many configurations, each `reps` times: `space` or `configurations`, and fields of a run.
 
-        Handing in the same sweep again runs only what has not succeeded yet; `fresh=True` begins a new one.
+        Submitting the same sweep again runs only what has not succeeded yet; `fresh=True` starts a new one.
         """
         if command is not None:
             document["command"] = command if isinstance(command, str) else list(command)
@@ -126,7 +121,7 @@ class Client:
         """How many runs a sweep would make and its first configurations; nothing is stored, and nothing sent."""
         check_space(document)
         staging = self._staging()
-        (complete,) = origin.complete(staging.complete([belongings.resolve(document)]))
+        (complete,) = origin.complete(staging.complete([run_inputs.resolve(document)]))
         planned: dict[str, Any] = self.call("POST", "/sweeps/plan", complete, repeatable=True)
         return {**planned, "sent": staging.describe()}
 
@@ -136,7 +131,7 @@ class Client:
         return [Sweep(self, data) for data in answer["sweeps"]]
 
     def find_sweep(self, id: int | str) -> Sweep:
-        """A sweep by its number, as people write it (`S1`), or by its name where only one is called so."""
+        """A sweep by its number (`S1`), or by its name if only one sweep has it."""
         if isinstance(id, str) and selectors.is_name(id):
             return Sweep(self, self.call("GET", "/sweeps/named", query={"name": id}))
         return Sweep(self, self.call("GET", f"/sweeps/{selectors.sweep_number(id)}"))
@@ -159,13 +154,7 @@ class Client:
 
     def iter_runs(self, *, page: int = PAGE, before: int | None = None, **filters: Any) -> Iterator[Run]:
         """All runs that match, newest first, page by page."""
-        query = {name: _listed(value) for name, value in filters.items()}
-        while True:
-            answer = self.call("GET", "/runs", query={**query, "limit": page, "before": before})
-            yield from (Run(self, data) for data in answer["runs"])
-            before = answer["next"]
-            if before is None:
-                return
+        return iter_runs(self, page=page, before=before, **filters)
 
     def runs_by_id(self, ids: Iterable[int], **filters: Any) -> dict[int, Run]:
         """Those of the named runs that exist, and match."""
@@ -177,16 +166,16 @@ class Client:
         return found
 
     def cancel(self, ids: Iterable[int]) -> dict[int, Run | errors.RunyardError]:
-        """Wish for the end of these runs; for each id the run, or the error."""
+        """Cancel these runs; for each id the run, or the error."""
         return self._change("cancel", ids)
 
     def retry(
         self, ids: Iterable[int], *, resume: bool = False, afresh: bool = False
     ) -> dict[int, Run | errors.RunyardError]:
         """Queue ended runs again; for each id the run, or the error. See `Run.retry`."""
-        from runyard.client import saved
+        from runyard.client import checkpoints
 
-        return self._change("retry", ids, **saved.word_for(resume=resume, afresh=afresh))
+        return self._change("retry", ids, **checkpoints.word_for(resume=resume, afresh=afresh))
 
     def rerun(self, ids: Iterable[int], **changes: Any) -> list[Run]:
         """Start runs again as new ones, all of them or none; for `changes` and `notes` see `Run.rerun`."""
@@ -198,12 +187,7 @@ class Client:
 
     def iter_events(self, id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Everything that happened to a run, oldest first."""
-        while True:
-            answer = self.call("GET", f"/runs/{id}/events", query={"after": after})
-            yield from answer["events"]
-            if not answer["events"] or answer["next"] is None:
-                return
-            after = answer["next"]
+        return events.of_run(self, id, after)
 
     def sites(self) -> list[dict[str, Any]]:
         return list(self.call("GET", "/sites")["sites"])
@@ -242,7 +226,7 @@ class Client:
         return list(self.call("GET", "/replies", query=filters)["replies"])
 
     def resend_replies(self, ids: Iterable[int] = (), queue: str | None = None) -> list[int]:
-        """Have replies sent again: these, or all that an intake remembers."""
+        """Send replies again: these, or all that are stored for an intake."""
         asked = {"ids": list(ids)} if queue is None else {"queue": queue}
         return list(self.call("POST", "/replies/resend", asked)["ids"])
 
@@ -253,53 +237,23 @@ class Client:
         health: dict[str, Any] = self.call("GET", "/health")
         return health
 
-    @property
-    def url(self) -> str:
-        return self._connected().url
-
-    @property
-    def token(self) -> str:
-        """The secret that this client shows to the yard."""
-        return self._finder.secret()
-
-    @property
-    def home(self) -> Path:
-        """The home directory whose yard is meant when no address is given."""
-        return self._finder.home
-
-    def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        """One request under /api/v1, JSON in and out."""
-        return self._reach(lambda transport: transport.json(method, path, body, **options))
-
-    @contextlib.contextmanager
-    def open(self, method: str, path: str, **options: Any) -> Iterator[Stream]:
-        """One request whose answer is read as it arrives."""
-        with contextlib.ExitStack() as stack:
-            yield self._reach(lambda transport: stack.enter_context(transport.open(method, path, **options)))
-
-    def close(self) -> None:
-        with self._lock:
-            transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.close()
-
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _complete(self, specs: Iterable[Mapping[str, Any]], progress: Progress | None) -> list[dict[str, Any]]:
-        """The specs as the yard understands them; it has what they bring along."""
-        return origin.complete(self._brought([belongings.resolve(spec) for spec in specs], progress))
+    def _complete(self, specs: Iterable[Mapping[str, Any]], progress: ProgressDisplay | None) -> list[dict[str, Any]]:
+        """The specs in the yard's form; their files are uploaded."""
+        return origin.complete(self._brought([run_inputs.resolve(spec) for spec in specs], progress))
 
-    def _brought(self, specs: Sequence[Mapping[str, Any]], progress: Progress | None) -> list[dict[str, Any]]:
+    def _brought(self, specs: Sequence[Mapping[str, Any]], progress: ProgressDisplay | None) -> list[dict[str, Any]]:
         staging = self._staging(progress)
         complete = staging.complete(specs)
         staging.send(self, self._sent)
         return complete
 
-    def _staging(self, progress: Progress | None = None) -> Staging:
+    def _staging(self, progress: ProgressDisplay | None = None) -> Staging:
         from runyard.client import staging
 
         return staging.build(self._finder.settings, progress)
@@ -314,40 +268,8 @@ class Client:
             outcome.update({int(id): errors.from_json(400, {"error": error}) for id, error in answer["errors"].items()})
         return {number: outcome[number] for number in numbers if number in outcome}
 
-    def _reach(self, ask: Callable[[Transport], T]) -> T:
-        """Ask; when nobody listens there any more, find the yard again: it may have been restarted elsewhere."""
-        transport = self._connected()
-        try:
-            return ask(transport)
-        except NotConnected:
-            if self._finder.url:
-                raise
-            return ask(self._found_again(transport))
-
-    def _connected(self) -> Transport:
-        with self._lock:
-            if self._transport is None:
-                target = self._finder.find()
-                self._transport = Transport(target.url, target.token, ca_file=target.ca_file)
-            return self._transport
-
-    def _found_again(self, lost: Transport) -> Transport:
-        with self._lock:
-            if self._transport is lost or self._transport is None:
-                target = self._finder.find(dead=lost.url)
-                self._sent.clear()
-                self._transport = Transport(target.url, target.token, ca_file=target.ca_file)
-            return self._transport
-
 
 def quoted(name: str) -> str:
     from urllib.parse import quote
 
     return quote(name, safe="")
-
-
-def _listed(value: Any) -> Any:
-    """Several values travel as one, with commas."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(str(item) for item in value)
-    return value

@@ -1,4 +1,4 @@
-"""TensorBoard's event files of runs, kept in a folder of this machine as they grow."""
+"""TensorBoard's event files of runs, copied to a folder of this machine while they grow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from runyard.client import fetch
 from runyard.model import globs
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
-    from runyard.client.run import Output, Run
+    from runyard.client.outputs import Output
+    from runyard.client.run import Run
+    from runyard.client.session import Session
 
 EVENT_FILES = ("**/*tfevents*",)
 _WANTED = re.compile(globs.pattern(EVENT_FILES), re.DOTALL)
@@ -24,18 +25,18 @@ SITE_S = 30.0  # how long to wait for a site
 
 
 class EventFiles:
-    """One folder per run below `root`, called as the run is. See `opened`: only one process may write there."""
+    """One folder per run below `root`, named after the run. See `opened`: only one process may write there."""
 
-    def __init__(self, client: Client, root: Path) -> None:
+    def __init__(self, client: Session, root: Path) -> None:
         self._client, self.root = client, root
         self._brought: dict[Path, str] = {}  # the digest of what is there
         self._finished: set[tuple[int, int]] = set()  # runs and their attempts of which nothing more can come
 
     def sync(self, runs: Iterable[Run], *, wait: bool) -> int:
-        """Bring what is new of these runs, whose states have just been read; returns how many files there are.
+        """Fetch new data of these runs, whose states have just been read; returns the number of files.
 
-        With `wait` it is what they have left by now. Without, it is what their sites brought since the last time, and
-        they are asked again for the next."""
+        With `wait`, the sites are asked for the current files first. Without, it is what they have sent since the last
+        call, and they are asked for the next one."""
         due = [run for run in runs if _attempt(run) not in self._finished]
         for run in due if wait else ():
             if not run.final:
@@ -45,7 +46,7 @@ class EventFiles:
         return len(self._brought)
 
     def keep_only(self, runs: Iterable[Run]) -> None:
-        """Take away the folders of others, which would be shown as well."""
+        """Delete the folders of other runs, which TensorBoard would show as well."""
         kept = {folder_name(run) for run in runs}
         for folder in self.root.iterdir():
             if folder.is_dir() and folder.name not in kept:
@@ -72,7 +73,7 @@ def _attempt(run: Run) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def opened(client: Client, root: Path) -> Iterator[EventFiles]:
+def opened(client: Session, root: Path) -> Iterator[EventFiles]:
     """Raises Conflict where another process keeps this folder."""
     root.mkdir(parents=True, exist_ok=True)
     try:
@@ -83,6 +84,6 @@ def opened(client: Client, root: Path) -> Iterator[EventFiles]:
 
 
 def folder_name(run: Run) -> str:
-    """`42-name`; what a file system or TensorBoard could stumble over becomes a dash."""
+    """`42-name`; characters that a file system or TensorBoard may not accept become dashes."""
     name = re.sub(r"[^\w.+-]+", "-", run.data["name"]).strip("-.")[:80]
     return f"{run.id}-{name}" if name else str(run.id)

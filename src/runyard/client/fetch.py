@@ -1,5 +1,5 @@
-"""Bring outputs to this machine: by digest, verified, whole or not at all, and never outside the target directory. A
-transfer that was cut goes on where it ended, also in another process.
+"""Fetch outputs: by digest, verified, complete or not at all, and never outside the target directory. An interrupted
+transfer continues where it ended, also in another process.
 
 The paths come from a run, so they are not trusted: every directory on the way is opened without following symbolic
 links, and files are made relative to the opened directory, so that nothing can be swapped underneath.
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runyard import errors
-from runyard.client.belongings import find_checkout
-from runyard.client.patience import Patience
+from runyard.client.retries import Patience
+from runyard.client.run_inputs import find_checkout
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
-    from runyard.client.run import Output
+    from runyard.client.outputs import Output
+    from runyard.client.session import Session
 
 Progress = Callable[[int], None]
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,8 +32,8 @@ PARTIAL = 206
 BLOCK = 1 << 20
 
 
-def bring(client: Client, outputs: Iterable[Output], directory: Path, progress: Progress) -> list[Path]:
-    """Bring every output below `directory`; `progress` is told the bytes that are done, those of before too."""
+def bring(client: Session, outputs: Iterable[Output], directory: Path, progress: Progress) -> list[Path]:
+    """Fetch every output below `directory`; `progress` gets the bytes that are done, including earlier ones."""
     brought = []
     for output in outputs:
         parts = safe_parts(output.path)
@@ -45,9 +45,9 @@ def bring(client: Client, outputs: Iterable[Output], directory: Path, progress: 
     return brought
 
 
-def extend(client: Client, output: Output, directory: Path) -> Path:
-    """Bring one output that only grows and is read meanwhile: what is new is written behind what is there, into the
-    very file that others have open."""
+def extend(client: Session, output: Output, directory: Path) -> Path:
+    """Fetch one output that only grows and is being read: new bytes are appended to the same file, which others may
+    have open."""
     parts = safe_parts(output.path)
     try:
         with _opened_below(directory, parts[:-1]) as folder:
@@ -57,7 +57,7 @@ def extend(client: Client, output: Output, directory: Path) -> Path:
     return directory.joinpath(*parts)
 
 
-def _extend(client: Client, output: Output, folder: int, name: str) -> None:
+def _extend(client: Session, output: Output, folder: int, name: str) -> None:
     file = os.open(name, PART, 0o644, dir_fd=folder)
     try:
         _lock(file, output.path)
@@ -69,8 +69,8 @@ def _extend(client: Client, output: Output, folder: int, name: str) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """With what is above it. In a git checkout the first one that is new says that git is to ignore it: results are no
-    part of the next snapshot of the code. One that was there is somebody's, and stays as it is."""
+    """Make a directory and its parents. In a git checkout the topmost new one gets a `.gitignore`: results are not part
+    of the next snapshot of the code. An existing directory is not changed."""
     new = [place for place in (directory, *directory.parents) if not os.path.lexists(place)]
     directory.mkdir(parents=True, exist_ok=True)
     if new and find_checkout(new[-1].absolute().parent):
@@ -79,14 +79,14 @@ def make_directory(directory: Path) -> None:
 
 
 def safe_parts(path: str) -> list[str]:
-    """The parts of a relative path that stays below where it starts; raises InvalidInput for any other."""
+    """The parts of a relative path without `..`; raises InvalidInput for any other path."""
     parts = path.split("/")
     if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise errors.InvalidInput(f"the output {path!r} has an unsafe path and was not fetched")
     return parts
 
 
-def _bring_one(client: Client, output: Output, parts: list[str], directory: Path, progress: Progress) -> None:
+def _bring_one(client: Session, output: Output, parts: list[str], directory: Path, progress: Progress) -> None:
     with _opened_below(directory, parts[:-1]) as folder:
         if _has(folder, parts[-1], output):
             progress(output.size)
@@ -98,7 +98,7 @@ def _bring_one(client: Client, output: Output, parts: list[str], directory: Path
 
 @contextlib.contextmanager
 def _opened_below(directory: Path, parts: list[str]) -> Iterator[int]:
-    """The folder at `parts` below `directory`, made where it is missing."""
+    """The folder at `parts` below `directory`, created if missing."""
     make_directory(directory)
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -114,7 +114,7 @@ def _opened_below(directory: Path, parts: list[str]) -> Iterator[int]:
 
 
 def _has(folder: int, name: str, output: Output) -> bool:
-    """Whether the very file is there already."""
+    """Whether the same file exists already."""
     try:
         existing = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -127,7 +127,7 @@ def _has(folder: int, name: str, output: Output) -> bool:
 
 
 class _Part:
-    """A file on its way. What came of it stays where the transfer is cut, for the next one to go on with."""
+    """A partial download. It is kept when the transfer is interrupted, and the next one continues it."""
 
     def __init__(self, folder: int, name: str, digest: str) -> None:
         self._folder, self._name = folder, name
@@ -147,7 +147,7 @@ class _Part:
         found = os.fstat(file)
         if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
             return file
-        os.close(file)  # somebody put it there
+        os.close(file)  # not made by us
         self.drop()
         return os.open(self._temporary, PART | os.O_EXCL, 0o600, dir_fd=self._folder)
 
@@ -170,7 +170,7 @@ def _part_of(folder: int, name: str, output: Output) -> Iterator[_Part]:
 
 
 def _lock(file: int, path: str) -> None:
-    """Two that write to one file would spoil it. File systems without locks are trusted."""
+    """Two writers would damage the file. On a file system without locks a single writer is assumed."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -184,13 +184,13 @@ class _Damaged(Exception):
 
 
 class _Download:
-    def __init__(self, client: Client, output: Output, file: int, progress: Progress) -> None:
+    def __init__(self, client: Session, output: Output, file: int, progress: Progress) -> None:
         self._client, self._output, self._file, self._progress = client, output, file, progress
         self._patience = Patience()
         self._seen, self._held = hashlib.sha256(), 0
 
     def finish(self) -> None:
-        """What came before may be damaged, as after a power cut: then it is brought once more as a whole."""
+        """The earlier part may be damaged, as after a power failure: then the whole file is fetched again."""
         self._take_up()
         resumed = self._held > 0
         if not self._bring() and (not resumed or not self._bring_anew()):
@@ -201,7 +201,7 @@ class _Download:
         return self._bring()
 
     def _bring(self) -> bool:
-        """As long as anything comes, a cut is only an interruption."""
+        """As long as data arrives, a lost connection is only an interruption."""
         while self._held < self._output.size:
             before = self._held
             try:
@@ -223,7 +223,7 @@ class _Download:
                 self._count(chunk)
 
     def _take_up(self) -> None:
-        """Read what came before."""
+        """Read the earlier part."""
         if os.fstat(self._file).st_size > self._output.size:
             self._begin()
         while chunk := os.read(self._file, BLOCK):

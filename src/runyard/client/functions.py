@@ -1,5 +1,5 @@
 """Python functions as runs: by reference, never pickled. A run imports the function from its file, in the snapshot of
-the code that came along, and calls it with its parameters as keywords: see runyard.job.call.
+the code, and calls it with its parameters as keywords: see runyard.job.call.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from types import FunctionType
 from typing import Any
 
 from runyard import errors
-from runyard.client import belongings, origin
-from runyard.client.belongings import CodeHere
+from runyard.client import origin, run_inputs
 from runyard.client.run import Run
+from runyard.client.run_inputs import CodeHere
 from runyard.model.states import RunState
 
 Function = Callable[..., Any]
@@ -28,25 +28,25 @@ LOADING = "RUNYARD_LOADING"  # as in runyard.job.call
 MOST = 100_000  # calls at once
 
 
-class Call(Run):
+class FunctionCall(Run):
     """A run that calls a function."""
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the function returned, as JSON has it; waits for it. RunyardError when the run did not succeed."""
+        """The function's return value, as JSON; waits for it. RunyardError if the run did not succeed."""
         self.wait(timeout)
         if self.state != RunState.SUCCEEDED:
             why = ": ".join(word for word in (self.reason, self.detail) if word)
             raise errors.Conflict(f"run {self.id} {self.state}: {why}", f"see its log: runyard logs {self.id}")
         found = [output for output in self.outputs() if output.path == RESULT]
         if not found:
-            raise errors.NotFound(f"run {self.id} left no {RESULT}", "let `outputs` bring it back")
+            raise errors.NotFound(f"run {self.id} left no {RESULT}", "include it in `outputs`")
         with tempfile.TemporaryDirectory() as place:
             (path,) = self.fetch(place, outputs=found)
             return json.loads(path.read_text(encoding="utf-8"))
 
 
 def specs(function: Function, grid: Grid, common: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A run for each configuration; `common` is what all of them have."""
+    """A run for each configuration; `common` has the fields of all of them."""
     if os.environ.get(LOADING):
         raise errors.InvalidInput(
             f"map was called while a run imports {os.environ[LOADING]}", 'put it below: if __name__ == "__main__":'
@@ -70,12 +70,12 @@ def configurations(grid: Grid) -> list[dict[str, Any]]:
     slowest_first = itertools.islice(itertools.product(*reversed(choices.values())), MOST + 1)
     found = [dict(zip(choices, reversed(values), strict=True)) for values in slowest_first]
     if len(found) > MOST:
-        raise errors.InvalidInput(f"grid: more than {MOST:,} configurations", "hand in fewer at once")
+        raise errors.InvalidInput(f"grid: more than {MOST:,} configurations", "submit fewer at once")
     return found
 
 
 def find(function: Function) -> tuple[Path, str]:
-    """The file and the name that a run can import a function by; raises InvalidInput where it has none."""
+    """The file and the name by which a run can import a function; raises InvalidInput if there are none."""
     name = getattr(function, "__qualname__", "")
     if not isinstance(function, FunctionType):
         raise _refused(function, "is no plain Python function")
@@ -99,9 +99,9 @@ def command(path: Path, name: str, root: Path) -> list[str]:
 
 
 def _code(path: Path, common: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
-    """What is brought along, and the folder that the run then works in: as for any run, else the file's own folder."""
+    """The code to send, and the run's working directory in it: as for any run, else the file's own folder."""
     said = {name: common[name] for name in ("code", "cwd") if name in common}
-    code = belongings.resolve(said).get("code")
+    code = run_inputs.resolve(said).get("code")
     here = Path(common.get("cwd") or origin.current_directory())
     root = code.root if isinstance(code, CodeHere) and "cwd" not in common else here
     if said and not path.is_relative_to(root):
@@ -112,7 +112,7 @@ def _code(path: Path, common: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
 
 
 def _import_root(path: Path) -> Path:
-    """The folder that a file's package lies in; its own where it is in none."""
+    """The folder that contains a file's package; the file's own folder if it is in none."""
     folder = path.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
@@ -120,7 +120,7 @@ def _import_root(path: Path) -> Path:
 
 
 def _origin() -> dict[str, Any]:
-    """On this machine a run has the Python of the program that hands it in, whatever PATH says."""
+    """On this machine a run uses the Python of the submitting program, whatever PATH says."""
     searched = os.pathsep.join([str(_python().parent), os.environ.get("PATH", os.defpath)])
     return origin.describe({**os.environ, "PATH": searched})
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
-from runyard.client.patience import Patience
+from runyard.client.retries import Patience
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
+    from runyard.client.session import Session
 
 BLOCK = 1 << 16
 
@@ -19,7 +19,7 @@ BLOCK = 1 << 16
 class Log:
     """One log of a run. Without `attempt`, all attempts one after the other, as the yard joins them."""
 
-    client: Client
+    client: Session
     run: int
     attempt: int | None = None
     file: str = "log"
@@ -50,7 +50,7 @@ class Log:
         return end if lines == 0 else 0
 
     def follow(self, offset: int = 0) -> Iterator[bytes]:
-        """Bytes as they are written, until the run is final; goes on where it was after a restart of the yard."""
+        """Bytes as they are written, until the run has ended; continues after a restart of the yard."""
         patience = Patience()
         while True:
             try:

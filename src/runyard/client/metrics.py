@@ -1,35 +1,33 @@
-"""What a run has reported, as Python has it. All values come from the files themselves, so that a run of many millions
-costs the yard no more than sending them."""
+"""Metrics of a run as Python values. All values are read from the files themselves, so that the yard only has to send
+them, however many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runyard.client.logs import Log
+from runyard.client.session import Session
 from runyard.model import metrics
 from runyard.model.metrics import FILE, Reported
 from runyard.model.series import Table
 
-if TYPE_CHECKING:
-    from runyard.client.run import Run
-
 _WORDS = ("nan", "inf", "-inf")
 
 
-def summed_up(run: Run) -> dict[str, Any]:
-    """The yard reads on while it is asked."""
-    while not (answer := run._client.call("GET", f"/runs/{run.id}/metrics"))["complete"]:
+def summed_up(session: Session, run: int) -> dict[str, Any]:
+    """The yard may still be reading the file during the request."""
+    while not (answer := session.call("GET", f"/runs/{run}/metrics"))["complete"]:
         pass
     return dict(answer)
 
 
-def table(run: Run, names: Collection[str] = ()) -> Table:
-    """Of these names, or of all."""
+def table(session: Session, run: int, attempts: int, names: Collection[str] = ()) -> Table:
+    """Of these names, or of all, from the first attempt to the last."""
     found = Table()
     wanted = {metrics.name_of(name) for name in names}
-    for attempt in range(1, run.data["attempt"] + 1):
-        for reported in _reports(run._log(attempt, FILE)):
+    for attempt in range(1, attempts + 1):
+        for reported in _reports(Log(client=session, run=run, attempt=attempt, file=FILE)):
             for point in reported.points:
                 if not wanted or point.name in wanted:
                     found.add(point)
@@ -55,7 +53,7 @@ def numbers(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reports(log: Log) -> Iterator[Reported]:
-    """What the file says, as far as it has come."""
+    """The values in the file so far."""
     rest = b""
     for chunk in log.read():
         rest += chunk

@@ -1,4 +1,4 @@
-"""Where a run was handed in: its directory, machine and the variables that decide which program a word means."""
+"""Where a run was submitted: directory, machine and the variables that determine its programs."""
 
 from __future__ import annotations
 

@@ -1,41 +1,31 @@
-"""A run, as the client hands it out."""
+"""A run, as the client returns it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
+from runyard.client import events, outputs
 from runyard.client.logs import Log
-from runyard.client.patience import Patience
+from runyard.client.outputs import LONGEST_POLL, Output
+from runyard.client.retries import Patience
+from runyard.client.session import Session
 from runyard.model.states import FINAL
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
-    from runyard.client.saved import Checkpoint
+    from runyard.client.checkpoints import SavedCheckpoint
 
-LONGEST_POLL = 30.0
-SITE_S = 60.0  # how long to wait for outputs of a run that goes on
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Output:
-    """One file that a run left in its OUTPUT_DIR."""
-
-    path: str
-    size: int
-    digest: str
-    mode: int = 0o644
-    attempt: int | None = None
+PAGE = 500
+SITE_S = 60.0  # how long to wait for outputs of a running run
 
 
 class Run:
     """One run of a yard. Every field of the run is an attribute, as it was when it was last read: see `refresh`."""
 
-    def __init__(self, client: Client, data: Mapping[str, Any], notes: Sequence[str] | None = None) -> None:
+    def __init__(self, client: Session, data: Mapping[str, Any], notes: Sequence[str] | None = None) -> None:
         self._client = client
         self._data = dict(data)
         self.notes = notes  # of one that `rerun` has made: what of it cannot be as it was, for people
@@ -58,8 +48,8 @@ class Run:
         return int(self._data["id"])
 
     @property
-    def client(self) -> Client:
-        """By which it speaks to its yard."""
+    def client(self) -> Session:
+        """The client of its yard."""
         return self._client
 
     @property
@@ -95,31 +85,31 @@ class Run:
         return self._log(attempt, file).follow()
 
     def events(self) -> list[dict[str, Any]]:
-        return list(self._client.iter_events(self.id))
+        return list(events.of_run(self._client, self.id))
 
     def usage(self, last: int = 60) -> list[dict[str, Any]]:
         """The latest samples of cores, threads, memory and GPUs used, oldest first."""
         return list(self._client.call("GET", f"/runs/{self.id}/usage", query={"last": last})["usage"])
 
     def metrics(self, *names: str) -> Any:
-        """What it has reported: a row for each step, with `step`, `time` and a column for each metric (or for those
-        that are named). A pandas DataFrame where pandas is installed, else a list of dicts."""
+        """Its metrics: a row for each step, with `step`, `time` and a column for each metric (or for those
+        that are named). A pandas DataFrame if pandas is installed, else a list of dicts."""
         from runyard.client import metrics
 
-        return metrics.frame(metrics.table(self, names))
+        return metrics.frame(metrics.table(self._client, self.id, self.data["attempt"], names))
 
     def summary(self) -> dict[str, Any]:
-        """What it said of itself in the end: `job.summary(acc=0.9)`."""
+        """Its final results: `job.summary(acc=0.9)`."""
         from runyard.client import metrics
 
-        return metrics.numbers(metrics.summed_up(self)["summary"])
+        return metrics.numbers(metrics.summed_up(self._client, self.id)["summary"])
 
     def reported(self) -> list[dict[str, Any]]:
-        """For each metric how many values it has, the first, the last, the least and the greatest; as plain JSON, where
+        """For each metric the number of values, the first, the last, the minimum and the maximum; as plain JSON, where
         NaN and infinities are texts."""
         from runyard.client import metrics
 
-        return list(metrics.summed_up(self)["metrics"])
+        return list(metrics.summed_up(self._client, self.id)["metrics"])
 
     def points(self, *names: str, most: int = 1000) -> dict[str, list[tuple[float | None, float, float]]]:
         """Of each of these metrics at most so many `(step, time, value)`, in the order of their steps."""
@@ -130,16 +120,12 @@ class Run:
         return {name: [metrics.sample(point) for point in points] for name, points in found.items()}
 
     def outputs(self) -> list[Output]:
-        """The files that it left; of a run that goes on, those of the last time that somebody wanted to see them."""
-        return _outputs(self._client.call("GET", f"/runs/{self.id}/outputs"))
+        """Its outputs; of a running run, those of the last time that they were collected."""
+        return outputs.of_run(self._client, self.id)
 
     def current_outputs(self, timeout: float = SITE_S) -> tuple[list[Output], bool]:
-        """The files that it has left by now, brought from its site; and False where that did not answer in time."""
-        found = self._client.call(
-            "POST", f"/runs/{self.id}/outputs", query={"timeout": timeout}, timeout=timeout + LONGEST_POLL,
-            repeatable=True,
-        )  # fmt: skip
-        return _outputs(found), found["current"]
+        """Its current outputs, collected from its site; and False if the site did not answer in time."""
+        return outputs.current(self._client, self.id, timeout)
 
     def fetch(
         self,
@@ -148,73 +134,64 @@ class Run:
         outputs: Iterable[Output] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Path]:
-        """Bring the outputs into `directory`: all of them as they are now, or those that are named. Files that are
-        there already are not brought again, and a transfer that was cut goes on where it ended."""
+        """Fetch the outputs into `directory`: all current ones, or those that are named. Files that exist already are
+        not fetched again, and an interrupted transfer continues where it ended."""
         from runyard.client import fetch
 
         wanted = self.current_outputs()[0] if outputs is None else outputs
         return fetch.bring(self._client, wanted, Path(directory), progress or (lambda size: None))
 
     def cancel(self, *, wait: bool = True) -> Run:
-        """Wish for its end; with `wait`, return when nothing of it runs any more."""
+        """Cancel it; with `wait`, return when no process of it is alive."""
         self._client.call("POST", f"/runs/{self.id}/cancel", repeatable=True)
         self._data = {"id": self.id}
         return self.wait() if wait else self
 
-    def checkpoints(self) -> list[Checkpoint]:
-        """What it saved, as far as the yard knows of it and keeps it; oldest first."""
-        from runyard.client import saved
+    def checkpoints(self) -> list[SavedCheckpoint]:
+        """Its checkpoints that the yard has, oldest first."""
+        from runyard.client import checkpoints
 
-        return saved.of_run(self._client, self.id)
+        return checkpoints.of_run(self._client, self.id)
 
-    def current_checkpoints(self, timeout: float = SITE_S) -> tuple[list[Checkpoint], bool]:
-        """The same with what it has saved by now; and False where its site did not answer in time."""
-        from runyard.client import saved
+    def current_checkpoints(self, timeout: float = SITE_S) -> tuple[list[SavedCheckpoint], bool]:
+        """The same, with its current checkpoint; and False if its site did not answer in time."""
+        from runyard.client import checkpoints
 
-        return saved.current(self._client, self.id, timeout)
+        return checkpoints.current(self._client, self.id, timeout)
 
     def checkpoint(self, directory: Path | str | None = None) -> Path:
-        """The newest that it saved, brought here: a folder that only this checkpoint has, below `directory`."""
-        from runyard.client import saved
+        """Fetch its newest checkpoint: into a folder for this checkpoint alone, below `directory`."""
+        from runyard.client import checkpoints
 
         found = self.checkpoints() if self.final else self.current_checkpoints()[0]
-        newest = saved.within_reach(self.id, found)[-1]
+        newest = checkpoints.within_reach(self.id, found)[-1]
         place = Path(directory or f"run-{self.id}/checkpoints", str(newest.number))
-        saved.bring(self._client, saved.contents(self._client, newest), place)
+        checkpoints.bring(self._client, checkpoints.contents(self._client, newest), place)
         return place
 
     def retry(self, *, resume: bool = False, afresh: bool = False) -> Run:
-        """Queue it again, to go on from what it saved. `resume`: refused where that is nothing; `afresh`: from the
-        beginning, and what it saved is discarded."""
-        from runyard.client import saved
+        """Queue it again, to continue from its checkpoint. `resume`: refused if there is none; `afresh`: discard its
+        checkpoints and start from the beginning."""
+        from runyard.client import checkpoints
 
-        how = saved.word_for(resume=resume, afresh=afresh)
+        how = checkpoints.word_for(resume=resume, afresh=afresh)
         self._client.call("POST", f"/runs/{self.id}/retry", query=how)
         self._data = {"id": self.id}
         return self
 
-    def rerun(
-        self,
-        params: Mapping[str, Any] | None = None,
-        *,
-        seed: int | None = None,
-        site: str | None = None,
-        python_env: str | None = None,
-        wait: bool = False,
-    ) -> Run:
-        """Start it again as a new run: the same code, data, parameters, seed, resources and site, but for what is said
-        here. `python_env="sync"` builds the Python environment that was recorded. The new run's `notes` say what of it
-        cannot be the same."""
-        changes = {"params": dict(params or {}), "seed": seed, "site": site, "python_env": python_env}
-        answer = self._client.call("POST", f"/runs/{self.id}/rerun", changes)
+    def rerun(self, params: Mapping[str, Any] | None = None, *, wait: bool = False, **changes: Any) -> Run:
+        """Start it again as a new run: the same code, data, parameters, seed, resources and site, except for
+        `changes`, such as `seed=7` or `site="cluster"`. `python_env="sync"` builds the Python environment that was
+        recorded. The new run's `notes` say what cannot be the same."""
+        answer = self._client.call("POST", f"/runs/{self.id}/rerun", {"params": dict(params or {}), **changes})
         again = Run(self._client, {"id": answer["id"]}, answer["notes"])
         return again.wait() if wait else again
 
     def diff(self, other: Run) -> dict[str, Any]:
-        """What differs between the two: what was asked for, where it ran and what came of it, as plain JSON values."""
+        """The differences between the two runs in inputs, site and results, as plain JSON values."""
         from runyard.client.compare import compare_runs
 
-        return compare_runs(self._client, self, other).to_json()
+        return compare_runs(self._client, self.id, other.id).to_json()
 
     def _log(self, attempt: int | None, file: str) -> Log:
         return Log(client=self._client, run=self.id, attempt=attempt, file=file)
@@ -232,5 +209,19 @@ class Run:
         return self.final
 
 
-def _outputs(answer: Mapping[str, Any]) -> list[Output]:
-    return [Output(**{name: item[name] for name in Output.__slots__ if name in item}) for item in answer["outputs"]]
+def iter_runs(session: Session, *, page: int = PAGE, before: int | None = None, **filters: Any) -> Iterator[Run]:
+    """All runs that match, newest first, page by page."""
+    query = {name: _listed(value) for name, value in filters.items()}
+    while True:
+        answer = session.call("GET", "/runs", query={**query, "limit": page, "before": before})
+        yield from (Run(session, data) for data in answer["runs"])
+        before = answer["next"]
+        if before is None:
+            return
+
+
+def _listed(value: Any) -> Any:
+    """Several values are sent as one, separated by commas."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(str(item) for item in value)
+    return value

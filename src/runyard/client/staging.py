@@ -1,4 +1,4 @@
-"""What runs bring along, on its way: folders are read to snapshots, specs name these, and the yard gets their files."""
+"""Upload code and data of runs: folders become snapshots, specs name these, and the yard gets their files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard.client import python_env, upload
-from runyard.client.belongings import CodeHere, DataHere, Spec
-from runyard.client.python_env import Recording, wishes
-from runyard.client.snapshot import Camera, Limits, Progress, Snapshot, take_code, take_data, unseen
+from runyard.client.python_env import Recording, requested
+from runyard.client.run_inputs import CodeHere, DataHere, Spec
+from runyard.client.snapshot import Camera, ProgressDisplay, Snapshot, SnapshotLimits, take_code, take_data, unseen
 from runyard.client.snapshot.limits import biggest
 from runyard.settings import Settings, find_cache
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
+    from runyard.client.session import Session
 
 
 class Staging:
-    """Of one call: each folder is read once, however many runs name it."""
+    """State of one call: each folder is read once, however many runs name it."""
 
     def __init__(self, camera: Camera, record: Callable[[], Recording]) -> None:
-        """`record` says which Python environment there is here; it is asked once."""
+        """`record` returns the Python environment here; it is called once."""
         self._camera = camera
         self._record = functools.cache(record)
         self._pythons: dict[tuple[Any, Path | None], Any] = {}
@@ -31,17 +31,17 @@ class Staging:
         self._data: dict[Path, Snapshot] = {}
 
     def complete(self, specs: Iterable[Spec]) -> list[dict[str, Any]]:
-        """The specs as the yard understands them, from those that `belongings` has resolved."""
+        """The specs in the yard's form, from those that `run_inputs` has resolved."""
         return [self._complete(spec) for spec in specs]
 
-    def send(self, client: Client, known: set[str]) -> None:
+    def send(self, client: Session, known: set[str]) -> None:
         """`known`: digests of small files that the yard was sent before."""
         texts = {digest: data for digest, data in self._texts.items() if digest not in known}
         upload.send(client, self.snapshots(), self._camera.progress, texts)
         known.update(texts)
 
     def describe(self) -> list[dict[str, Any]]:
-        """What would be sent, for people."""
+        """What would be sent, as text for the user."""
         return [
             {
                 "folder": str(snapshot.root),
@@ -53,7 +53,7 @@ class Staging:
         ]
 
     def texts(self) -> dict[str, bytes]:
-        """Small files that are in no folder, by digest."""
+        """Small files that belong to no folder, by digest."""
         return dict(self._texts)
 
     def snapshots(self) -> list[Snapshot]:
@@ -78,12 +78,12 @@ class Staging:
         if known is None:
             return given
         if known not in self._pythons:
-            self._pythons[known], texts = wishes.complete(given, self._record(), root)
+            self._pythons[known], texts = requested.complete(given, self._record(), root)
             self._texts |= texts
         return self._pythons[known]
 
     def _snapshot(self, code: CodeHere, data: Iterable[DataHere | Spec]) -> Snapshot:
-        """Without the folders that are sent as data and will be found in their places."""
+        """Without the folders that are sent as data and will be linked at the same paths."""
         sent = (item.to for item in data if isinstance(item, DataHere) and item.folder == code.root / item.to)
         key = (code, frozenset(sent))
         if key not in self._code:
@@ -98,8 +98,8 @@ class Staging:
         return {"tree": self._data[item.folder].tree.digest, "to": item.to}
 
 
-def build(settings: Settings, progress: Progress | None = None) -> Staging:
+def build(settings: Settings, progress: ProgressDisplay | None = None) -> Staging:
     cache = find_cache()
-    limits = Limits(code=settings.code_limit, code_files=settings.code_files, data=settings.data_limit)
+    limits = SnapshotLimits(code=settings.code_limit, code_files=settings.code_files, data=settings.data_limit)
     camera = Camera(limits=limits, cache=cache / "snapshots", progress=progress or unseen)
     return Staging(camera, lambda: python_env.record(cache / "pythons"))

@@ -1,4 +1,4 @@
-"""A sweep, as the client hands it out: one command, many configurations, each repeated."""
+"""A sweep, as the client returns it: one command, many configurations, each repeated."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runyard import errors
 from runyard.client import transport
-from runyard.client.patience import Patience
+from runyard.client.retries import Patience
+from runyard.client.run import Run, iter_runs
+from runyard.client.session import Session
 from runyard.model.states import FINAL
 from runyard.model.template import flat
-
-if TYPE_CHECKING:
-    from runyard.client.client import Client
-    from runyard.client.run import Run
 
 PAGE = 1000
 FIRST_PAUSE = 0.1  # seconds between two looks, while it is young
@@ -26,7 +24,7 @@ FAILED = ("failed",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One configuration of a sweep, and what its repetitions came to: their mean with its 95 % interval."""
+    """One configuration of a sweep, and the result of its repetitions: their mean with its 95 % interval."""
 
     number: int
     params: dict[str, Any]
@@ -45,7 +43,7 @@ class Trial:
 
     @property
     def reached(self) -> tuple[float, float] | None:
-        """What its runs last reported, whether they have ended or not: the mean, and the step that all have come to."""
+        """What its runs last reported, whether they have ended or not: the mean, and the step that all have reached."""
         seen = [run for run in self.runs if run["value"] is not None and run["step"] is not None]
         if not seen:
             return None
@@ -69,10 +67,10 @@ class Trial:
 class Sweep:
     """One sweep of a yard. Every field is an attribute, as it was when it was last read: see `refresh`."""
 
-    def __init__(self, client: Client, data: Mapping[str, Any], submitted: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, client: Session, data: Mapping[str, Any], submitted: Mapping[str, Any] | None = None) -> None:
         self._client = client
         self._data = dict(data)
-        self.submitted = dict(submitted or {})  # of the sweep just handed in: created, reused, retried, differs
+        self.submitted = dict(submitted or {})  # of the sweep just submitted: created, reused, retried, differs
 
     def __repr__(self) -> str:
         return f"<Sweep {self.label} {self._data.get('state', 'not read yet')}>"
@@ -91,7 +89,7 @@ class Sweep:
 
     @property
     def label(self) -> str:
-        """`S1`, as people write it."""
+        """Its number in the form `S1`."""
         return f"S{self.id}"
 
     @property
@@ -110,7 +108,7 @@ class Sweep:
         return self
 
     def wait(self, timeout: float | None = None) -> Sweep:
-        """Return when nothing of it is left to run; TimeoutError when `timeout` seconds have passed before."""
+        """Return when all its runs have ended; TimeoutError when `timeout` seconds have passed before."""
         deadline = None if timeout is None else time.monotonic() + timeout
         for _ in self.looks():
             if deadline is not None and not self.final and time.monotonic() >= deadline:
@@ -118,7 +116,7 @@ class Sweep:
         return self
 
     def looks(self, longest_pause: float = LONGEST_PAUSE) -> Iterator[Sweep]:
-        """This sweep, read again and again until it has ended; a yard that restarts meanwhile is waited for."""
+        """This sweep, read again and again until it has ended; retries while the yard restarts."""
         patience, pause = Patience(), FIRST_PAUSE
         while True:
             try:
@@ -134,7 +132,7 @@ class Sweep:
             pause = min(pause * 1.5, longest_pause)
 
     def trials(self, **judged: str) -> list[Trial]:
-        """All its configurations, in the order in which they were made; by another `metric` than its own, with `goal`
+        """All its configurations, in the order of their creation; by another `metric` than its own, with `goal`
         (minimize, maximize) and `at` (last, best)."""
         return list(self.iter_trials(**judged))
 
@@ -156,16 +154,16 @@ class Sweep:
         return Trial.from_json(view["best"]) if view["best"] else None
 
     def table(self) -> Any:
-        """One row for each configuration: a pandas DataFrame where pandas is installed, else a list of mappings."""
+        """One row for each configuration: a pandas DataFrame if pandas is installed, else a list of mappings."""
         return frame([trial.row() for trial in self.iter_trials()])
 
     def runs(self) -> list[Run]:
         """All its runs, in the order of its configurations and repetitions."""
-        found = self._client.iter_runs(sweep=self.id)
+        found = iter_runs(self._client, sweep=self.id)
         return sorted(found, key=lambda run: (run.sweep["trial"], run.sweep["rep"]))
 
     def cancel(self, *, wait: bool = True) -> Sweep:
-        """Make no more trials and stop those that are there; with `wait`, return when nothing of them runs."""
+        """Create no more trials and stop the existing ones; with `wait`, return when no process of them is alive."""
         self._client.call("POST", f"/sweeps/{self.id}/cancel", repeatable=True)
         self._data = {"id": self.id}
         return self.wait() if wait else self
@@ -177,7 +175,7 @@ class Sweep:
         return int(answer["retried"])
 
     def decisions(self) -> Iterator[dict[str, Any]]:
-        """What the yard decided, in order, each with the metric rows that it used."""
+        """The yard's decisions, in order, each with the metric rows that it used."""
         after: int | None = 0
         while after is not None:
             answer = self._client.call("GET", f"/sweeps/{self.id}/decisions", query={"after": after, "limit": PAGE})
@@ -186,8 +184,8 @@ class Sweep:
 
 
 def check_space(document: Mapping[str, Any]) -> None:
-    """Raises before anything is read and sent. The yard would refuse it as well; of a NaN it could only say that it is
-    no JSON. It is checked as it will travel: numbers may be those of numpy."""
+    """Raises before anything is read and sent. The yard would refuse it as well, but its error for a NaN would only say
+    that it is not JSON. The values are checked in the form in which they are sent: numbers may be those of numpy."""
     from runyard.model.sweep.space import Space
 
     if document.get("space") is not None:
@@ -195,7 +193,7 @@ def check_space(document: Mapping[str, Any]) -> None:
 
 
 def number(value: Any) -> float | None:
-    """NaN and the infinities travel as texts."""
+    """NaN and the infinities are sent as texts."""
     return None if value is None else float(value)
 
 
@@ -208,6 +206,6 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def apart(params: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
-    """A parameter that is called like a column of ours is shown as `params.state`."""
+    """A parameter with the name of one of our columns is shown as `params.state`."""
     names = {*taken, "trial"}
     return {f"params.{name}" if name in names else name: value for name, value in params.items()}

@@ -1,8 +1,8 @@
-"""HTTP to one yard: requests, streams and uploads; everything that goes wrong becomes a runyard error.
+"""HTTP to one yard: requests, streams and uploads; every failure becomes a runyard error.
 
 The standard library's http.client is used because importing a larger one costs more than most requests.
-A request is repeated by itself only when it was sent on an idle connection that the yard had just closed, and only when
-doing it twice is harmless.
+A request is repeated automatically only when it was sent on an idle connection that the yard had just closed, and only
+when doing it twice is harmless.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from runyard import __version__, errors
-from runyard.client.pool import Pool
+from runyard import errors
+from runyard.client.connection_pool import Pool
+from runyard.version import __version__
 
 API = "/api/v1"
 TIMEOUT = 60.0
@@ -33,7 +34,7 @@ class NotConnected(errors.YardUnreachable):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class HttpCall:
     """One request. `body` is bytes, or the path of a file to send."""
 
     method: str
@@ -45,7 +46,7 @@ class Call:
     repeatable: bool = False
 
 
-class Stream:
+class ResponseStream:
     """An answer whose body is read as it arrives."""
 
     def __init__(self, response: http.client.HTTPResponse, where: str) -> None:
@@ -85,7 +86,7 @@ class Stream:
 
 
 class Transport:
-    """Speaks to the yard at `url` with `token`. Threads may share it."""
+    """Sends requests to the yard at `url` with `token`. Threads may share it."""
 
     def __init__(self, url: str, token: str = "", *, timeout: float = TIMEOUT, ca_file: str = "") -> None:
         self.url = url.rstrip("/")
@@ -125,15 +126,15 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT,
         repeatable: bool | None = None,
-    ) -> Iterator[Stream]:
+    ) -> Iterator[ResponseStream]:
         """Send a request and read the answer inside the block. `timeout` None waits for ever between two pieces."""
-        call = Call(
+        call = HttpCall(
             method=method, path=path, query=query or {}, body=body, headers=headers or {}, timeout=timeout,
             repeatable=method in HARMLESS_TWICE if repeatable is None else repeatable,
         )  # fmt: skip
         connection, response = self._exchange(call)
         try:
-            stream = Stream(response, self.url)
+            stream = ResponseStream(response, self.url)
             if response.status >= 300:
                 raise _refusal(stream, self.url)
             yield stream
@@ -141,7 +142,7 @@ class Transport:
             self._put_away(connection, response)
 
     def dial(self) -> None:
-        """Only see whether somebody is there; raises NotConnected."""
+        """Only check that the address accepts connections; raises NotConnected."""
         self._pool.give(self._fresh())
 
     def close(self) -> None:
@@ -153,7 +154,7 @@ class Transport:
         except (OSError, http.client.HTTPException) as error:
             raise _refused(self.url, self._address, error) from error
 
-    def _exchange(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _exchange(self, call: HttpCall) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         idle = self._pool.take()
         if idle is not None:
             try:
@@ -167,7 +168,7 @@ class Transport:
                 raise _broken(self.url, error) from error
         return self._exchange_fresh(call)
 
-    def _exchange_fresh(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _exchange_fresh(self, call: HttpCall) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = self._fresh()
         try:
             return connection, self._ask(connection, call)
@@ -177,7 +178,7 @@ class Transport:
                 raise _broken(self.url, error) from error
             raise
 
-    def _ask(self, connection: http.client.HTTPConnection, call: Call) -> http.client.HTTPResponse:
+    def _ask(self, connection: http.client.HTTPConnection, call: HttpCall) -> http.client.HTTPResponse:
         connection.sock.settimeout(call.timeout)
         with _opened(call.body) as (body, size):
             headers = {**self._headers, **call.headers}
@@ -191,8 +192,8 @@ class Transport:
                 # A yard that refuses a large body answers before it has read it all, and the answer says why.
         return connection.getresponse()
 
-    def _target(self, call: Call) -> str:
-        """Arguments with undecodable bytes travel as these bytes: to the yard they are names that nothing has."""
+    def _target(self, call: HttpCall) -> str:
+        """Arguments with undecodable bytes are sent as these bytes: in the yard no name matches them."""
         query = {name: value for name, value in call.query.items() if value not in (None, "", [], ())}
         target = self._address.path + API + call.path
         return f"{target}?{urlencode(query, doseq=True, errors='surrogateescape')}" if query else target
@@ -206,7 +207,7 @@ class Transport:
 
 
 def encode(body: Any) -> bytes:
-    """JSON in ASCII, so that arguments with undecodable bytes travel unchanged as lone surrogates."""
+    """JSON in ASCII, so that arguments with undecodable bytes are sent unchanged as lone surrogates."""
     try:
         return json.dumps(body, default=_plain).encode("ascii")
     except (TypeError, ValueError) as error:
@@ -228,7 +229,7 @@ def check_url(url: str) -> SplitResult:
 
 
 def _checked(token: str) -> str:
-    """A line break that came along from a file is no part of it. What is wrong with another is not repeated."""
+    """A line break from a file is removed. An invalid token is not shown in the error."""
     secret = token.strip()
     if not secret.isascii() or not secret.isprintable():
         raise errors.Unauthorized("the token has characters that no token has", "check RUNYARD_TOKEN")
@@ -236,7 +237,7 @@ def _checked(token: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Paths as texts, ranges as lists, and the scalars and arrays of numpy and its kin as numbers and lists of them."""
+    """Paths as texts, ranges as lists, scalars and arrays of numpy and similar libraries as numbers and lists."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, range):
@@ -256,7 +257,7 @@ def _opened(body: bytes | Path | None) -> Iterator[tuple[bytes | IO[bytes] | Non
         yield body, None if body is None else len(body)
 
 
-def _refusal(stream: Stream, url: str) -> errors.RunyardError:
+def _refusal(stream: ResponseStream, url: str) -> errors.RunyardError:
     try:
         body = json.loads(stream.read())
     except ValueError:

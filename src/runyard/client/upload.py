@@ -1,7 +1,7 @@
-"""Files on their way to the yard: only what it does not have, small ones in packs, large ones from where they were cut.
+"""Upload files to the yard: only those it does not have, small ones in packs, large ones resumed after an interruption.
 
-Digests are checked at each end. Bytes that arrive damaged are sent again; bytes that are not what they were at the
-snapshot any more end the submit.
+Digests are checked at each end. Bytes that arrive damaged are sent again; a file that has changed since the snapshot
+ends the submit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
-from runyard.client.patience import Patience
-from runyard.client.snapshot import Progress, Snapshot, reading, unseen
-from runyard.model import edits, packs
+from runyard.client.retries import Patience
+from runyard.client.snapshot import ProgressDisplay, Snapshot, reading, unseen
+from runyard.model import packs, text_delta
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
+    from runyard.client.session import Session
 
 TRIES = 3  # with bytes that arrive damaged
 LINES = 3  # packs on their way at once
@@ -30,12 +30,12 @@ OCTETS = {"Content-Type": "application/octet-stream"}
 
 
 def send(
-    client: Client,
+    client: Session,
     snapshots: Iterable[Snapshot],
-    progress: Progress = unseen,
+    progress: ProgressDisplay = unseen,
     further: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Everything that these consist of, and further texts. A tree goes last: one that the yard has is whole."""
+    """All files of these trees, and further texts. A tree is sent last: a tree that the yard has is complete."""
     uploader = _Uploader(client, progress)
     texts = {digest: data for snapshot in snapshots for digest, data in snapshot.texts().items()} | dict(further or {})
     before = {snapshot.tree.digest: _Before(snapshot.before) for snapshot in snapshots if snapshot.before}
@@ -52,7 +52,7 @@ def send(
 
 
 class _Before:
-    """A folder as it was when it was read last. Where the yard has its description, it has its files."""
+    """A folder as it was when it was read last. If the yard has its description, it has its files."""
 
     def __init__(self, description: bytes) -> None:
         self.description = description
@@ -63,7 +63,7 @@ class _Before:
 
 
 class _Uploader:
-    def __init__(self, client: Client, progress: Progress) -> None:
+    def __init__(self, client: Session, progress: ProgressDisplay) -> None:
         self._client, self._progress = client, progress
         self._patience = Patience()
 
@@ -86,7 +86,7 @@ class _Uploader:
                     self._send_large(digest, path, size, advance)
 
     def _send_small(self, wanted: Mapping[str, tuple[Path, int]], advance: Callable[[int], object]) -> None:
-        """Over a few lines at once: while one waits for the yard's disk, another brings the next pack."""
+        """Over a few connections at once: while one waits for the yard's disk, another sends the next pack."""
         files = list(wanted)
         lines = LINES if sum(size for _, size in wanted.values()) > packs.PACK else 1
         stopped, lock = threading.Event(), threading.Lock()
@@ -107,7 +107,7 @@ class _Uploader:
                 raise
 
     def texts(self, wanted: Mapping[str, bytes], known: Mapping[str, _Before]) -> None:
-        """A tree of very many files may be large itself. `known`: what the yard has that is much like them."""
+        """A tree of very many files may be large itself. `known`: similar texts that the yard has."""
         left = {
             digest: data
             for digest, data in wanted.items()
@@ -121,10 +121,10 @@ class _Uploader:
                 self._transfer("PUT", f"/blobs/{digest}", data)
 
     def _send_edited(self, digest: str, data: bytes, known: _Before) -> bool:
-        """Whether that was worth it, and the yard could make it of what it has."""
+        """Whether that was worthwhile, and the yard could make the text from the one it has."""
         if max(len(data), len(known.description)) > packs.LARGE:
             return False
-        told = {"digest": digest, "base": known.digest, "pieces": edits.compare(known.description, data)}
+        told = {"digest": digest, "base": known.digest, "pieces": text_delta.compare(known.description, data)}
         if len(json.dumps(told["pieces"])) > len(data) // 2:
             return False
         try:
@@ -136,8 +136,8 @@ class _Uploader:
     def _send_pack(
         self, pack: Sequence[tuple[str, bytes]], read_from: Mapping[str, tuple[Path, int]] | None = None
     ) -> None:
-        """What the yard finds wrong is not as it was at the snapshot any more, or was damaged on its way. Only then is
-        it read through here, too: the yard does so anyway."""
+        """A file that the yard refuses has changed since the snapshot, or was damaged in transfer. Only then is its
+        digest computed here, too: the yard does so anyway."""
         body = packs.pack(pack)
         for tries_left in reversed(range(TRIES)):
             try:
@@ -151,7 +151,7 @@ class _Uploader:
                     raise _damaged(error) from None
 
     def _send_large(self, digest: str, path: Path, size: int, advance: Callable[[int], object]) -> None:
-        """The yard drops what has another digest in the end: ours is another now, or it was damaged on its way."""
+        """The yard deletes a file with another digest: ours has changed, or it was damaged in transfer."""
         for tries_left in reversed(range(TRIES)):
             try:
                 self._send_pieces(digest, path, size, advance)
@@ -163,7 +163,7 @@ class _Uploader:
                     raise _damaged(error) from None
 
     def _send_pieces(self, digest: str, path: Path, size: int, advance: Callable[[int], object]) -> None:
-        """From where the yard has it; an empty piece asks for that."""
+        """From the offset that the yard has; an empty piece asks for it."""
         offset, piece = 0, b""
         with path.open("rb") as file:
             while True:
@@ -180,7 +180,7 @@ class _Uploader:
                     raise reading.changed(str(path))
 
     def _transfer(self, method: str, path: str, body: bytes, **query: int) -> Any:
-        """Again after a cut: what arrived twice is stored once."""
+        """Repeat after a lost connection: bytes that arrive twice are stored once."""
         while True:
             try:
                 with self._client.open(

@@ -1,1 +1,1 @@
-"""Where commands run and files move."""
+"""Machines on which commands run and from which files are transferred."""

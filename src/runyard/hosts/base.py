@@ -1,7 +1,7 @@
 """The contract of a host: a machine on which commands run and whose file system holds run directories.
 
-A scheduler's dialect says *what* to run; a host says *where*. Everything an agent does with a site's files goes through
-these verbs, each of them one round trip however many runs it is about.
+A scheduler's dialect defines *what* to run; a host defines *where*. Everything an agent does with a site's files uses
+these methods, each of them one round trip for any number of runs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-CHUNK = 1 << 20  # most bytes of one file that a scan brings
-SCAN_BYTES = 16 << 20  # most bytes that one scan brings altogether
+CHUNK = 1 << 20  # most bytes of one file in a scan
+SCAN_BYTES = 16 << 20  # most bytes in one scan
 MOST_FILES = 50_000  # of one search
 
 
@@ -21,12 +21,12 @@ Leaving = Mapping[str, tuple[str, int | None]]  # attempts, each with what stays
 
 
 class Unreachable(ConnectionError):
-    """The host does not answer. Nothing is said about its files; what was asked may have been done or not."""
+    """The host does not answer. This says nothing about its files; the request may have been executed or not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What a command left behind."""
+    """The result of a command."""
 
     code: int | None  # None: no answer within the time; whether it did its work is unknown
     stdout: bytes = b""
@@ -38,8 +38,8 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
-    """What the asker has of one attempt already."""
+class KnownFiles:
+    """What the caller already has of one attempt."""
 
     directory: str  # relative to the scanned root
     offsets: Mapping[str, int]  # of each append-only file of interest: how many bytes were taken
@@ -60,7 +60,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Search:
+class OutputSearch:
     """Which files below a directory are outputs."""
 
     directory: str
@@ -72,7 +72,7 @@ class Search:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Output:
+class FoundOutput:
     """A regular file that was found."""
 
     path: str  # below the directory of the search
@@ -83,20 +83,20 @@ class Output:
 
     @property
     def known(self) -> tuple[int, int, str]:
-        """By which another search knows it again; see `Search.known`."""
+        """Identifies the file in another search; see `OutputSearch.known`."""
         return self.size, self.changed, self.digest
 
 
 @dataclass(kw_only=True, slots=True)
 class Listing:
-    files: list[Output] = field(default_factory=list)
+    files: list[FoundOutput] = field(default_factory=list)
     torn: list[str] = field(default_factory=list)  # of a search for whole files: those that were being written to
     notes: list[str] = field(default_factory=list)  # what was left out, for people
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
-    """A file whose bytes are wanted as they were when it was described."""
+class SourceFile:
+    """A file whose bytes are needed as they were when it was described."""
 
     path: str  # absolute
     size: int
@@ -105,7 +105,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cache:
-    """Where a host keeps what attempts are made from. Several agents may use one."""
+    """The cache of a host for code, data and inputs. Several agents may use one."""
 
     path: str  # absolute
     agent: str  # who asks
@@ -123,7 +123,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Folder:
+class DataFolder:
     """A folder to read from: a tree from the cache, or a path on the host. One of the two."""
 
     to: str  # its name among the attempt's data
@@ -132,27 +132,27 @@ class Folder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class BuildPlan:
     """What is to be made in an attempt's directory before it starts."""
 
     name: str  # of the attempt in the cache: `<run>-a<N>`
     directory: str  # absolute, and there
     code: str | None = None  # the tree to copy
-    data: tuple[Folder, ...] = ()
+    data: tuple[DataFolder, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()  # digest, and where it goes
     checkpoint: str | None = None  # the tree that takes the place of what the run's checkpoints are there
     afresh: bool = False  # nothing does: what lies there is not to be gone on from
 
     @property
     def sources(self) -> set[str]:
-        """Digests by which it names what it needs."""
+        """Digests of the files that it needs."""
         trees = {folder.tree for folder in self.data if folder.tree is not None}
         single = {digest for digest in (self.code, self.checkpoint) if digest is not None}
         return trees | single | {digest for digest, _ in self.inputs}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MissingFile:
     """A file that the cache lacks."""
 
     digest: str
@@ -161,13 +161,13 @@ class Wanted:
 
 
 @dataclass(kw_only=True, slots=True)
-class Built:
-    """What came of plans. One without a problem, and with no source that something is missing of, is done."""
+class BuildResult:
+    """The result of plans. A plan without a problem and without missing files is done."""
 
-    missing: dict[str, list[Wanted]] = field(default_factory=dict)  # by source
+    missing: dict[str, list[MissingFile]] = field(default_factory=dict)  # by source
     problems: dict[str, OSError] = field(default_factory=dict)  # by the plan's name
 
-    def is_done(self, plan: Plan) -> bool:
+    def is_done(self, plan: BuildPlan) -> bool:
         return plan.name not in self.problems and not plan.sources.intersection(self.missing)
 
 
@@ -177,15 +177,15 @@ class Host(Protocol):
     not answer Unreachable."""
 
     pause: float  # seconds that are better left between two scans
-    copies: bool  # what `borrow` gives is a copy, so that nobody will change it
+    copies: bool  # `borrow` returns copies, which do not change
 
     def run(self, argv: Sequence[str], *, timeout: float, input: bytes = b"") -> Result:
         """Run a command; after `timeout` seconds it is killed and the code is None. A missing program is code 127."""
         ...
 
     def call(self, package: str, function: str, arguments: Mapping[str, Any]) -> Any:
-        """What `module.name` of a Python package answers that was installed at that path: arguments and answer are
-        JSON. A package that is not there is an OSError."""
+        """Call `module.name` of a Python package that was installed at that path: arguments and answer are JSON. A
+        missing package is an OSError."""
         ...
 
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
@@ -193,35 +193,36 @@ class Host(Protocol):
         ...
 
     def install(self, target: str, files: Mapping[str, bytes]) -> None:
-        """Make the directory `target` with these files appear at once, unless it is there; then it is made whole."""
+        """Make the directory `target` with these files appear at once; an existing one is completed."""
         ...
 
     def deliver(self, cache: Cache, parcels: Iterable[Parcel]) -> None:
-        """Put them into the cache, where each appears whole and checked. Nothing is held in memory but a piece. What
-        fetching them raises is passed on; what came until then stays, and the file goes on from there another time."""
+        """Put them into the cache, where each appears complete and checked. Only one piece is held in memory. Errors of
+        the source are passed on; received bytes are kept, and the file is continued another time."""
         ...
 
-    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
-        """Make what attempts need, as far as the cache has it; the rest is told. It may be asked again at any time."""
+    def build(self, cache: Cache, plans: Sequence[BuildPlan]) -> BuildResult:
+        """Make what attempts need, as far as the cache has it; missing files are reported. May be repeated at any
+        time."""
         ...
 
     def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
-        """Remove from the cache what was used least recently, until it has no more than `limit` bytes; never what an
-        attempt needs. `living` names all attempts that this agent has: what was made for others of its own, below the
-        directory `runs`, is removed as well. Returns how many bytes are left."""
+        """Delete the least recently used entries of the cache, until it has at most `limit` bytes; never those that an
+        attempt needs. `living` names all attempts that this agent has: copies for its other attempts, below the
+        directory `runs`, are deleted as well. Returns the remaining bytes."""
         ...
 
     def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
-        """Remove the directories of these attempts below `runs`, but for what stays, and of others what had stayed long
-        enough. An attempt that still writes is tried again another time."""
+        """Delete the directories of these attempts below `runs`, except what is to be kept, and of others what has been
+        kept long enough. An attempt that still writes is tried again another time."""
         ...
 
     def saved(self, cache: Cache, runs: str) -> list[int]:
-        """Runs that have a directory for checkpoints below `runs`; none when somebody asked within the hour."""
+        """Runs that have a directory for checkpoints below `runs`; none if this was called within the last hour."""
         ...
 
     def forget(self, runs: str, expired: Mapping[int, int]) -> None:
-        """Remove the checkpoints of these runs, unless there is an attempt that is newer than the one that is named."""
+        """Delete the checkpoints of these runs, unless there is a newer attempt than the named one."""
         ...
 
     def fetch(self, path: str) -> bytes:
@@ -233,24 +234,24 @@ class Host(Protocol):
         ...
 
     def room(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Bytes that are free for us on the disk of each path, and all of its bytes; of a path that is not there yet,
-        those of the directory in which it will be."""
+        """Free and total bytes of the disk of each path; for a path that does not exist yet, those of its future parent
+        directory."""
         ...
 
     def filled(self, directories: Sequence[str]) -> set[str]:
         """Those of the directories that hold anything."""
         ...
 
-    def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
-        """What changed below `root`, for all attempts at once; attempts without news are left out."""
+    def scan(self, root: str, known: Iterable[KnownFiles]) -> list[Seen]:
+        """Changes below `root`, for all attempts at once; unchanged attempts are left out."""
         ...
 
-    def find(self, searches: Sequence[Search]) -> list[Listing]:
-        """What runs left behind, one listing for each search. Symbolic links are neither followed nor listed."""
+    def find(self, searches: Sequence[OutputSearch]) -> list[Listing]:
+        """Outputs of runs, one list for each search. Symbolic links are neither followed nor listed."""
         ...
 
-    def borrow(self, sources: Sequence[Source]) -> AbstractContextManager[dict[str, Path]]:
-        """Files on this machine with the bytes of the sources, by digest, as long as the context is open. One whose
-        bytes cannot be had any more is left out. A transfer that was cut goes on where it ended, even after a restart.
+    def borrow(self, sources: Sequence[SourceFile]) -> AbstractContextManager[dict[str, Path]]:
+        """Files on this machine with the bytes of the sources, by digest, as long as the context is open. A file
+        that no longer has these bytes is left out. An interrupted transfer is continued, even after a restart.
         """
         ...

@@ -13,24 +13,32 @@ from runyard.hosts import scan, staging
 from runyard.hosts.base import (
     CHUNK,
     SCAN_BYTES,
-    Built,
+    BuildPlan,
+    BuildResult,
     Cache,
+    FoundOutput,
     Host,
-    Known,
+    KnownFiles,
     Leaving,
     Listing,
-    Output,
+    OutputSearch,
     Parcel,
-    Plan,
     Result,
-    Search,
     Seen,
-    Source,
+    SourceFile,
 )
-from runyard.hosts.far import building, checkpoints, commands, outputs, packages, scanning, upkeep
+from runyard.hosts.far import (
+    attempt_cleanup,
+    building,
+    cache_cleanup,
+    checkpoints,
+    commands,
+    outputs,
+    packages,
+    scanning,
+)
 from runyard.hosts.far import files as far_files
-from runyard.hosts.far import leaving as far_leaving
-from runyard.hosts.far.stock import Stock
+from runyard.hosts.far.cache import CacheFiles
 
 SCHEDULERS = {"slurm": ["sinfo", "--noheader"], "gridengine": ["qhost"]}
 SCHEDULER_PATIENCE_S = 3.0
@@ -56,22 +64,22 @@ class LocalHost:
 
     def deliver(self, cache: Cache, parcels: Iterable[Parcel]) -> None:
         for parcel in parcels:
-            _stock(cache).receive(parcel.digest, parcel.offset, parcel.pieces, _nobody_waits)
+            _cache_files(cache).receive(parcel.digest, parcel.offset, parcel.pieces, _nobody_waits)
 
-    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
-        found = building.build(_stock(cache), list(cache.at), staging.question(plans), _nobody_waits)
+    def build(self, cache: Cache, plans: Sequence[BuildPlan]) -> BuildResult:
+        found = building.build(_cache_files(cache), list(cache.at), staging.question(plans), _nobody_waits)
         return staging.answer(plans, found)
 
     def tidy(self, cache: Cache, limit: int, *, runs: str, living: Sequence[str] | None = None) -> int:
         alive = None if living is None else list(living)
-        return upkeep.tidy(_stock(cache), os.fsencode(runs), list(cache.at), alive, limit, _nobody_waits)
+        return cache_cleanup.tidy(_cache_files(cache), os.fsencode(runs), list(cache.at), alive, limit, _nobody_waits)
 
     def leave(self, cache: Cache, runs: str, leaving: Leaving) -> None:
         asked = {name: [what, seconds] for name, (what, seconds) in leaving.items()}
-        far_leaving.leave(_stock(cache), os.fsencode(runs), asked, _nobody_waits)
+        attempt_cleanup.leave(_cache_files(cache), os.fsencode(runs), asked, _nobody_waits)
 
     def saved(self, cache: Cache, runs: str) -> list[int]:
-        return checkpoints.saved(_stock(cache), os.fsencode(runs))
+        return checkpoints.saved(_cache_files(cache), os.fsencode(runs))
 
     def forget(self, runs: str, expired: Mapping[int, int]) -> None:
         checkpoints.forget(os.fsencode(runs), list(expired.items()), _nobody_waits)
@@ -92,28 +100,28 @@ class LocalHost:
     def filled(self, directories: Sequence[str]) -> set[str]:
         return {directory for directory in directories if far_files.has_entries(os.fsencode(directory))}
 
-    def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
+    def scan(self, root: str, known: Iterable[KnownFiles]) -> list[Seen]:
         found = scanning.scan(os.fsencode(root), scan.question(known), CHUNK, SCAN_BYTES)
         return [scan.answer(told, pieces) for told, pieces in found]
 
-    def find(self, searches: Sequence[Search]) -> list[Listing]:
+    def find(self, searches: Sequence[OutputSearch]) -> list[Listing]:
         return [listing(outputs.find(dataclasses.asdict(search), _nobody_waits)) for search in searches]
 
     @contextlib.contextmanager
-    def borrow(self, sources: Sequence[Source]) -> Iterator[dict[str, Path]]:
+    def borrow(self, sources: Sequence[SourceFile]) -> Iterator[dict[str, Path]]:
         yield {source.digest: Path(source.path) for source in sources}
 
 
-def _stock(cache: Cache) -> Stock:
-    return Stock(os.fsencode(cache.path), cache.agent, cache.lane)
+def _cache_files(cache: Cache) -> CacheFiles:
+    return CacheFiles(os.fsencode(cache.path), cache.agent, cache.lane)
 
 
 def _nobody_waits() -> None:
-    """For a sign that the work goes on."""
+    """Shows that the work continues."""
 
 
 def listing(found: Iterable[dict[str, Any]]) -> Listing:
-    """Of what `far.outputs` tells."""
+    """From the answer of `far.outputs`."""
     made = Listing()
     for told in found:
         if "note" in told:
@@ -121,7 +129,9 @@ def listing(found: Iterable[dict[str, Any]]) -> Listing:
         elif "torn" in told:
             made.torn.append(told["torn"])
         else:
-            made.files.append(Output(**{name: told[name] for name in ("path", "size", "digest", "mode", "changed")}))
+            made.files.append(
+                FoundOutput(**{name: told[name] for name in ("path", "size", "digest", "mode", "changed")})
+            )
     return made
 
 

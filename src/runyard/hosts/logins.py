@@ -1,7 +1,7 @@
-"""Login nodes by OpenSSH's own client: one shared connection each, and patience with those that do not answer.
+"""Login nodes by OpenSSH's own client: one shared connection each, and pauses for those that do not answer.
 
-The user's ~/.ssh/config holds, so jump hosts, keys, agents and tickets work as they do by hand. A connection that the
-user shares already (ControlMaster) is used: that is how a second factor, which no program can type, gets in.
+The user's ~/.ssh/config applies, so jump hosts, keys, agents and tickets work as on the command line. A connection that
+the user shares already (ControlMaster) is used: that is how a second factor, which no program can type, is supported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from runyard.hosts import trouble
+from runyard.hosts import ssh_errors
 from runyard.hosts.base import Unreachable
 
 CONNECT_S = 10
@@ -30,7 +30,7 @@ PERSIST_S = 180  # an unused connection stays so long: longer than cron's minute
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 SHORT = 64  # most bytes of the sockets' directory: an address has 107, and ssh adds to the name
 OPTIONS = {
-    "BatchMode": "yes",  # nobody is there to answer a question
+    "BatchMode": "yes",  # prompts cannot be answered
     "ConnectTimeout": CONNECT_S,
     "ServerAliveInterval": ALIVE_S,
     "ServerAliveCountMax": ALIVE_COUNT,
@@ -58,7 +58,7 @@ class Login:
         return shlex.join([*self._ssh, self.name])
 
     def command(self, far_command: str) -> list[str]:
-        """To be run over the shared connection; should it have ended this very moment, over one of its own."""
+        """To be run over the shared connection, or over a new one if that has just ended."""
         return [*self._words(self._socket, ControlMaster="no"), self.name, far_command]
 
     def connect(self) -> None:
@@ -77,7 +77,7 @@ class Login:
                 self._open()
 
     def disconnect(self) -> None:
-        """Give up our own connection, which may hang. One that the user shares is the user's to end."""
+        """Close our own connection, which may hang. A connection that the user shares is not closed."""
         if self._socket == self._own_socket:
             self._control("exit")
 
@@ -85,7 +85,7 @@ class Login:
         self.trouble, self.not_before, self._pause = "", float("-inf"), FIRST_PAUSE_S
 
     def leave(self, why: str, now: float) -> None:
-        """Not to be tried again for a while."""
+        """Do not try it again for a while."""
         self.trouble, self.not_before = why, now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
 
@@ -104,7 +104,7 @@ class Login:
             errors.seek(0)
             said = errors.read(1 << 16).decode(errors="replace")
         if done.returncode:
-            raise Unreachable(trouble.of_connection(self.name, said, self.by_hand))
+            raise Unreachable(ssh_errors.of_connection(self.name, said, self.by_hand))
 
     def _users_socket(self) -> Path | None:
         """Where the user's configuration shares connections to this login."""
@@ -153,7 +153,7 @@ class Logins:
             login.answered()
 
     def hangs(self, login: Login, why: str) -> None:
-        """It let us in, and then said nothing: the next one may do better."""
+        """The login worked, but there was no answer: the next one may work."""
         with self._lock:
             login.leave(why, self._clock())
         login.disconnect()
@@ -169,7 +169,7 @@ def socket_directory() -> Path:
 
 
 def _make_private(place: Path) -> bool:
-    """False when it is somebody else's, or others may look in: /tmp belongs to everybody."""
+    """False if it belongs to another user, or others can read it: /tmp is shared by all users."""
     try:
         place.mkdir(mode=0o700, exist_ok=True)
         found = place.lstat()

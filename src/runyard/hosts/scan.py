@@ -1,14 +1,14 @@
-"""The near half of `Host.scan`: the question in the words of `far.scanning`, the answer in those of the contract."""
+"""The near half of `Host.scan`: translates requests to `far.scanning`, and its answers to the contract."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from runyard.hosts.base import Known, Seen
+from runyard.hosts.base import KnownFiles, Seen
 
 
-def question(known: Iterable[Known]) -> list[list[Any]]:
+def question(known: Iterable[KnownFiles]) -> list[list[Any]]:
     return [[attempt.directory, dict(attempt.offsets), attempt.version, attempt.started] for attempt in known]
 
 

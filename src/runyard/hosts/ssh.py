@@ -11,32 +11,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runyard.hosts import far, scan, staging, trouble
+from runyard.hosts import far, scan, ssh_errors, staging
 from runyard.hosts.base import (
     CHUNK,
     SCAN_BYTES,
-    Built,
+    BuildPlan,
+    BuildResult,
     Cache,
     Host,
-    Known,
+    KnownFiles,
     Leaving,
     Listing,
+    OutputSearch,
     Parcel,
-    Plan,
     Result,
-    Search,
     Seen,
-    Source,
+    SourceFile,
     Unreachable,
 )
-from runyard.hosts.conversation import Channel, Conversation, Frame, NoAnswer, question
-from runyard.hosts.far import desk
-from runyard.hosts.lines import Lines
+from runyard.hosts.channel import Channel, ChannelPool, Conversation, Frame, NoAnswer, question
+from runyard.hosts.far import server
 from runyard.hosts.local import listing
 from runyard.hosts.logins import Login, Logins
-from runyard.hosts.spool import Spool
+from runyard.hosts.partial_files import PartialFiles
 
-PATIENCE_S = 30.0  # without any sign that the work goes on
+PATIENCE_S = 30.0  # without a heartbeat
 PAUSE_S, BUSY_PAUSE_S = 0.2, 2.0  # between two scans; without a line, each starts an interpreter over there
 LINES = 2  # that wait for the next request; while more are needed at once, there are more
 TRANSFER_S = 15.0  # beyond a command's own time-out, which is enforced over there
@@ -49,13 +48,13 @@ class SshHost:
         self, logins: Sequence[str], spool: Path, *, python: str = "python3", config: str | None = None,
         standing: bool = False,
     ) -> None:  # fmt: skip
-        """`spool`: a directory on this machine for files on their way; `config`: instead of ~/.ssh/config; `standing`:
-        a process of ours may stay over there between two requests, which a login node is not the place for."""
+        """`spool`: a directory on this machine for partial files; `config`: instead of ~/.ssh/config; `standing`: keep
+        a process there between two requests; not for login nodes."""
         self.pause = PAUSE_S if standing else BUSY_PAUSE_S
         self.trouble = ""  # why the last request had no answer
-        self._lines = Lines(LINES if standing else 0)
+        self._lines = ChannelPool(LINES if standing else 0)
         self._logins = Logins(logins, os.path.expanduser(config) if config else None)
-        self._spool = Spool(spool)
+        self._spool = PartialFiles(spool)
         self._python = python
         self.command_line = f'{quoted(python)} {far.OPTIONS} -c "{far.BOOT}"'
 
@@ -73,7 +72,7 @@ class SshHost:
         return json.loads(answer)
 
     def close(self) -> None:
-        """Keep no line open any more. It can still be used."""
+        """Keep no connection open any more. The host can still be used."""
         self._lines.close()
 
     def put(self, root: str, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> None:
@@ -86,7 +85,7 @@ class SshHost:
         with self._answering({"do": "deliver", **_cached(cache)}, more=staging.stream(parcels)) as frames:
             list(frames)
 
-    def build(self, cache: Cache, plans: Sequence[Plan]) -> Built:
+    def build(self, cache: Cache, plans: Sequence[BuildPlan]) -> BuildResult:
         asked = {"do": "build", **_cached(cache), "plans": staging.question(plans)}
         return staging.answer(plans, (told for told, _ in documents(self._ask(asked))))
 
@@ -127,11 +126,11 @@ class SshHost:
         [(_, found)] = self._ask({"do": "filled", "directories": list(directories)})
         return set(json.loads(found))
 
-    def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
+    def scan(self, root: str, known: Iterable[KnownFiles]) -> list[Seen]:
         asked = {"do": "scan", "root": root, "known": scan.question(known), "chunk": CHUNK, "budget": SCAN_BYTES}
         return [scan.answer(found, pieces) for found, pieces in documents(self._ask(asked))]
 
-    def find(self, searches: Sequence[Search]) -> list[Listing]:
+    def find(self, searches: Sequence[OutputSearch]) -> list[Listing]:
         asked = {"do": "find", "searches": [dataclasses.asdict(search) for search in searches]}
         found: list[list[dict[str, Any]]] = [[] for _ in searches]
         for told, _ in documents(self._ask(asked)) if searches else ():
@@ -139,17 +138,17 @@ class SshHost:
         return [listing(told) for told in found]
 
     @contextlib.contextmanager
-    def borrow(self, sources: Sequence[Source]) -> Iterator[dict[str, Path]]:
+    def borrow(self, sources: Sequence[SourceFile]) -> Iterator[dict[str, Path]]:
         with self._spool.files(sources, self._stream) as found:
             yield found
 
-    def _stream(self, sources: Sequence[tuple[Source, int]]) -> Iterator[tuple[int, bytes]]:
+    def _stream(self, sources: Sequence[tuple[SourceFile, int]]) -> Iterator[tuple[int, bytes]]:
         """The bytes of several files from their offsets on, each piece with the number of its file."""
         asked = [{"path": source.path, "size": source.size, "offset": offset} for source, offset in sources]
         number = 0
         with self._answering({"do": "stream", "sources": asked}) as frames:
             for kind, payload in frames:
-                if kind == desk.DOCUMENT:
+                if kind == server.DOCUMENT:
                     number = json.loads(payload)
                 else:
                     yield number, payload
@@ -200,16 +199,16 @@ class SshHost:
             told = f"{login.name}: {failure}"
             self._logins.hangs(login, told)
             return told
-        if failure.code == trouble.SSH_FAILED:
-            return trouble.of_connection(login.name, failure.said, login.by_hand)
-        interpreter = trouble.of_interpreter(login.name, self._python, failure.said, failure.code)
+        if failure.code == ssh_errors.SSH_FAILED:
+            return ssh_errors.of_connection(login.name, failure.said, login.by_hand)
+        interpreter = ssh_errors.of_interpreter(login.name, self._python, failure.said, failure.code)
         if interpreter and not failure.begun:
             return interpreter
-        return f"{login.name}: {failure}: {trouble.last_line(failure.said)}".rstrip(": ")
+        return f"{login.name}: {failure}: {ssh_errors.last_line(failure.said)}".rstrip(": ")
 
 
 def quoted(word: str) -> str:
-    """For the shell of whoever logs in. Everything else travels by standard input, where no shell reads it."""
+    """For the login shell. Everything else is sent by standard input, where no shell interprets it."""
     return shlex.quote(word)
 
 
@@ -217,7 +216,7 @@ def documents(frames: Iterable[Frame]) -> Iterator[tuple[Any, list[bytes]]]:
     """Each document with the data that follow it."""
     document, data, any_yet = None, list[bytes](), False
     for kind, payload in frames:
-        if kind == desk.DATA:
+        if kind == server.DATA:
             data.append(payload)
             continue
         if any_yet:

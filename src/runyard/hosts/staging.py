@@ -1,4 +1,4 @@
-"""The near half of `Host.build` and `Host.deliver`: plans in the words of `far.building`, and its answers."""
+"""The near half of `Host.build` and `Host.deliver`: plans as requests to `far.building`, and its answers."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runyard.hosts.base import Built, Parcel, Plan, Wanted
-from runyard.hosts.far.desk import PIECE
+from runyard.hosts.base import BuildPlan, BuildResult, MissingFile, Parcel
+from runyard.hosts.far.server import PIECE
 
 TOGETHER = 256 << 10  # bytes
 
 
-def question(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+def question(plans: Sequence[BuildPlan]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(plan) for plan in plans]
 
 
-def answer(plans: Sequence[Plan], found: Iterable[dict[str, Any]]) -> Built:
-    built = Built()
+def answer(plans: Sequence[BuildPlan], found: Iterable[dict[str, Any]]) -> BuildResult:
+    built = BuildResult()
     for told in found:
         if "problem" in told:
             built.problems[plans[told["plan"]].name] = OSError(*told["problem"])
         else:
-            built.missing.setdefault(told["source"], []).extend(Wanted(*row) for row in told["missing"])
+            built.missing.setdefault(told["source"], []).extend(MissingFile(*row) for row in told["missing"])
     return built
 
 
 def stream(parcels: Iterable[Parcel]) -> Iterator[bytes]:
-    """Each parcel as its name, its pieces and an empty piece; an empty name ends it all. Small ones go together: to
-    hand over bytes has its price, however few they are."""
+    """Each parcel as its name, its pieces and an empty piece; an empty name ends it all. Small ones are sent together:
+    each write has a cost, however few bytes it has."""
     gathered: list[bytes] = []
     held = 0
     for part in _parts(parcels):

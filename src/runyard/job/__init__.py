@@ -1,4 +1,4 @@
-"""What a program may use inside a run, and what does no harm outside of one:
+"""The API for programs inside a run; it also works outside a run:
 
 from runyard import job
 
@@ -10,13 +10,13 @@ with job.checkpointing(save) as ckpt:
             break
 job.summary(accuracy=evaluate())
 
-Standard library only, python3 ≥ 3.6: where runyard is not installed, a run finds a copy of this package alone. The
+Standard library only, python3 ≥ 3.6: if runyard is not installed, a run finds a copy of this package alone. The
 contract with the runner is in docs/internals/run-directory.md.
 """
 
-from .asking import should_stop
 from .checkpoints import Checkpoints, checkpointing
-from .facts import index, outputs, params, seed
 from .metrics import log, summary
+from .run_facts import index, outputs, params, seed
+from .stop_request import should_stop
 
 __all__ = ["Checkpoints", "checkpointing", "index", "log", "outputs", "params", "seed", "should_stop", "summary"]

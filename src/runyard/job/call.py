@@ -10,10 +10,10 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, Tuple
 
-from . import facts, metrics
+from . import metrics, run_facts
 
 RESULT = "result.json"
-LOADING = "RUNYARD_LOADING"  # set while the file is imported: what it hands in then would hand itself in again
+LOADING = "RUNYARD_LOADING"  # set while the file is imported: a submission then would repeat itself
 
 
 def main(arguments: List[str]) -> int:
@@ -24,11 +24,11 @@ def main(arguments: List[str]) -> int:
         function = load(place, name)
     except (ImportError, AttributeError, OSError) as error:
         return _refuse("%s cannot be called: %s" % (arguments[0], error))
-    return keep(name, function(**facts.params()))
+    return keep(name, function(**run_facts.params()))
 
 
 def load(place: str, name: str) -> Callable[..., Any]:
-    """Import the module as the program that handed it in did: by its own name, never as `__main__`."""
+    """Import the module as the submitting program did: by its own name, never as `__main__`."""
     root, module = _module_of(place) if place.endswith(".py") else (os.getcwd(), place)
     sys.path.insert(0, root)
     os.environ[LOADING] = "%s:%s" % (place, name)
@@ -44,7 +44,7 @@ def keep(name: str, result: Any) -> int:
         text = json.dumps(result, default=_plain, indent=1)
     except (TypeError, ValueError) as error:
         return _refuse("%s returned something that JSON does not have: %s" % (name, error))
-    _write(str(facts.outputs() / RESULT), text + "\n")
+    _write(str(run_facts.outputs() / RESULT), text + "\n")
     metrics.summary(**_numbers(json.loads(text)))
     return 0
 
@@ -62,7 +62,7 @@ def _module_of(path: str) -> Tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy and torch, paths and sets. They all say how to be plain, in ways of their own."""
+    """Numbers and arrays of numpy and torch, paths and sets. Each type has its own conversion to plain values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (set, frozenset)):
@@ -78,7 +78,7 @@ def _numbers(result: Any) -> Dict[str, Any]:
 
 
 def _write(path: str, text: str) -> None:
-    """Whole or not at all."""
+    """Write it completely or not at all."""
     with open(path + ".tmp", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(path + ".tmp", path)

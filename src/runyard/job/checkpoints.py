@@ -1,16 +1,16 @@
-"""Saving when the run is asked to end, and going on from what was saved.
+"""Save when the run is requested to end, and resume from the checkpoint.
 
-When the warning comes, a loop that calls `should_stop()` is let run to that call, which then saves: the step is whole
-there, so that a resumed run does not repeat or miss half of one. A program that has never called it is saved wherever
-its main thread is, between two instructions of Python, and ends.
+When the warning comes, a loop that calls `should_stop()` continues to that call, which then saves: the step is complete
+there, so that a resumed run does not repeat or miss half a step. In a program that has never called it, the state is
+saved wherever the main thread is, between two instructions of Python, and the program ends.
 """
 
 import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, Type
 
-from .asking import asking
-from .facts import made
+from .run_facts import made
+from .stop_request import asking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,14 +19,15 @@ Save = Callable[..., Any]
 
 
 def checkpointing(save: Save) -> "Checkpoints":
-    """`with checkpointing(save) as ckpt:`. When the run is asked to end, `save(directory)` is called, or `save()` where
-    it takes no argument; at most once for each warning, by whoever calls `should_stop()`, else in the main thread."""
+    """`with checkpointing(save) as ckpt:`. When the run is requested to end, `save(directory)` is called, or `save()`
+    if it takes no argument; at most once for each warning, by the thread that calls `should_stop()`, else the main
+    one."""
     return Checkpoints(save)
 
 
 class Checkpoints:
-    """directory: where to save, shared by all attempts of the run; outside of a run `./checkpoints`
-    resume_from: the directory with what an earlier attempt saved; None: begin at the beginning"""
+    """directory: where to save, shared by all attempts of the run; outside a run `./checkpoints`
+    resume_from: the directory with the checkpoint of an earlier attempt; None: start from the beginning"""
 
     def __init__(self, save: Save) -> None:
         self._save, self._takes_directory = save, _takes_one(save)
@@ -36,7 +37,7 @@ class Checkpoints:
         self.resume_from: "Optional[Path]" = type(self.directory)(resume) if resume else None
 
     def save(self) -> None:
-        """Now, as at the end of an epoch."""
+        """Save now, for example at the end of an epoch."""
         if self._takes_directory:
             self._save(self.directory)
         else:
@@ -50,8 +51,8 @@ class Checkpoints:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        """A warning that came after the last safe point is met here; not after an error, when nobody knows what the
-        state is worth."""
+        """A warning that came after the last safe point is handled here; not after an error, when the state may be
+        inconsistent."""
         try:
             if kind is None:
                 asking.save_if_asked()

@@ -1,7 +1,7 @@
 """Numbers that a run reports: one line of JSON for each call, appended by one write.
 
-A line costs some microseconds and is with the kernel when `log` returns: nothing is lost when the process is killed,
-and lines of several processes do not mix. Whatever goes wrong here is told once on standard error; training goes on.
+A line costs some microseconds and is in the kernel when `log` returns: nothing is lost when the process is killed,
+and lines of several processes do not mix. A failure here is reported once on standard error; training continues.
 """
 
 import json
@@ -22,9 +22,9 @@ _file: List[Optional[int]] = [None, None, None]  # process number, descriptor, w
 
 
 def log(step: Any = None, **metrics: Any) -> None:
-    """Report numbers, at a step. Names that are no Python names go like this: `log(step=3, **{"val/acc": 0.9})`.
+    """Report numbers, at a step. Names that are no Python identifiers: `log(step=3, **{"val/acc": 0.9})`.
 
-    Anything that `float()` takes is a number: those of numpy and torch too, NaN and the infinities too.
+    Anything that `float()` accepts is a number: also those of numpy and torch, NaN and the infinities.
     """
     descriptor = _opened()
     if descriptor is None:
@@ -36,7 +36,7 @@ def log(step: Any = None, **metrics: Any) -> None:
 
 
 def summary(**values: Any) -> None:
-    """Report what the run came to: numbers, texts, true or false. Later values of a name replace earlier ones."""
+    """Report final results: numbers, texts, true or false. Later values of a name replace earlier ones."""
     descriptor = _opened()
     if descriptor is None:
         return
@@ -55,7 +55,7 @@ def _members(values: Dict[str, Any], write: Callable[[Any], str]) -> str:
 
 
 def _written(name: str, value: Any, write: Callable[[Any], str]) -> Optional[str]:
-    """A value as JSON; None where it cannot be. Its conversion is foreign code, which may raise anything."""
+    """A value as JSON; None if that is not possible. Its conversion is foreign code, which may raise anything."""
     try:
         return write(value)
     except Exception as error:
@@ -72,7 +72,7 @@ def _number(value: Any) -> str:
 
 
 def _step(value: Any) -> str:
-    """Whole numbers of any kind as such, whatever else is a number as it is."""
+    """Integers of any type as integers, other numbers as floats."""
     try:
         return str(int(value.__index__()))
     except (AttributeError, TypeError):  # torch raises the second for what is not whole

@@ -1,51 +1,42 @@
-"""A run's place in an array of runs. They have consecutive ids, so the first one's follows from any of them."""
+"""A run's position in an array of runs. They have consecutive ids, so the first one's id follows from any of them."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from runyard import errors
-from runyard.model import fields
+from runyard.model.declaration import Declared, field, read
+from runyard.model.values import Whole
 
 MOST = (1 << 31) - 1
+_NEEDED = "an array has at least index, first and last"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Array:
-    index: int  # the number of this task
-    first: int  # the numbers of all tasks go from here
-    last: int  # to here
-    step: int = 1
-    offset: int = 0  # how many tasks come before this one
-    count: int = 1  # how many there are
-    limit: int | None = None  # most of them that run together
+class Array(Declared):
+    place: ClassVar[str] = "array"
+    about: ClassVar[str] = "A run's position in an array of runs, which were submitted in one call."
+
+    index: int = field(Whole(0, MOST), missing=_NEEDED, help="The number of this task")
+    first: int = field(Whole(0, MOST), missing=_NEEDED, help="The lowest number of a task")
+    last: int = field(Whole(0, MOST), missing=_NEEDED, help="The highest number of a task")
+    step: int = field(Whole(1, MOST), default=1, help="Difference between two consecutive numbers")
+    offset: int = field(
+        Whole(0, MOST), default=0, help="How many tasks precede it; its id minus this is the id of the first"
+    )
+    count: int = field(Whole(1, MOST), default=1, help="How many tasks there are")
+    limit: int | None = field(Whole(1, MOST), default=None, brief=True, help="Maximum number that run at the same time")
 
     @classmethod
-    def parse(cls, value: object) -> Array:
-        given = fields.mapping(value, "array", _NAMES)
-        numbers = {
-            name: fields.integer(item, f"array.{name}", int(name in ("step", "count", "limit")), MOST)
-            for name, item in given.items()
-            if item is not None
-        }
-        missing = [name for name in ("index", "first", "last") if name not in numbers]
-        if missing:
-            raise errors.InvalidInput(f"array: no {missing[0]}", "an array has at least index, first and last")
-        array = cls(**numbers)
+    def parse(cls, value: object, where: str = "") -> Array:
+        array = cls(**read(cls, value, where))
         if not (array.first <= array.index <= array.last and array.offset < array.count):
             raise errors.InvalidInput(
                 "array: its numbers contradict each other", "first ≤ index ≤ last, offset < count"
             )
         return array
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
-
     def first_run(self, run: int) -> int:
         """The id of the array: that of its first run."""
         return run - self.offset
-
-
-_NAMES = tuple(field.name for field in dataclasses.fields(Array))

@@ -1,34 +1,36 @@
-"""When a run's checkpoints come to the yard, how many of them stay, and what is one."""
+"""When checkpoints are uploaded, how many are kept, and which files are checkpoints."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from runyard import errors
-from runyard.model import fields, globs, signals, units
+from runyard.model import fields, globs, json_schema, units
+from runyard.model.declaration import Declared, Option, field
+from runyard.model.json_schema import TEXTS
+from runyard.model.values import Checked, Grace, Signal, Whole
 
 END, NEVER = "end", "never"
-USUAL_S = 600  # between two, where the next attempt may be on another disk
+USUAL_S = 600  # between two uploads, if the next attempt may be on another disk
 KEPT = 3
 MOST_KEPT = 10_000
 
-# Half of a file, by the names that programs give it while they write; and what others leave beside it.
+# Names that programs give to files while they write them, and to files beside them.
 UNFINISHED = r"(?:.*/)?(?:[^/]*\.(?:tmp|temp|part|partial|incomplete|swp|lock)|\.(?:nfs|~|#)[^/]*|[^/]*~)"
 WHOLE = rf"(?!(?:{UNFINISHED})\Z).*"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When they are sent. Whatever it says, they come when somebody asks for them."""
+    """When checkpoints are uploaded. In every case they are uploaded on request."""
 
     at_end: bool = True
     every: int | None = None  # seconds, while the run runs
 
 
 def checked(value: object, where: str) -> str:
-    """The same text, if it can be read; empty: what the site says."""
+    """The same text, if it is valid; empty: the site's default."""
     if value in ("", END, NEVER):
         return str(value)
     try:
@@ -49,36 +51,34 @@ def policy(said: str, *, is_shared: bool) -> Policy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
-    """A run that can go on from what it saved: it is warned before its time limit, and goes on in another attempt."""
+class Checkpoint(Declared):
+    """A run that can resume from a checkpoint: signalled before its time limit, it continues in another attempt."""
 
-    signal: str = "USR1"
-    grace: int = 60
-    max_attempts: int = 100
-    every: str = ""  # how often what it saved comes to the yard, see `policy`; empty: what the site says
-    keep: int = KEPT  # how many of them the yard keeps
-    prune: tuple[str, ...] = ()  # globs: of the files that match, only so many stay at the site, too
+    place: ClassVar[str] = "checkpoint"
+    about: ClassVar[str] = (
+        "A run that can resume from a checkpoint: signalled before its time limit, it continues in another attempt."
+    )
 
-    @classmethod
-    def parse(cls, value: object) -> Checkpoint | None:
-        if isinstance(value, bool):
-            return cls() if value else None
-        given = fields.mapping(value, "checkpoint", [item.name for item in dataclasses.fields(cls)])
-        return cls(
-            signal=signals.parse(given.get("signal", "USR1"), "checkpoint.signal"),
-            grace=signals.parse_grace(given.get("grace", 60), "checkpoint.grace"),
-            max_attempts=fields.integer(given.get("max_attempts", 100), "checkpoint.max_attempts", 1, 10_000),
-            every=checked(given.get("every", ""), "checkpoint.every"),
-            keep=fields.integer(given.get("keep", KEPT), "checkpoint.keep", 1, MOST_KEPT),
-            prune=_prune(given.get("prune") or ()),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        further = {"every": self.every, "keep": self.keep, "prune": list(self.prune)}
-        usual = {"every": "", "keep": KEPT, "prune": []}
-        said = {name: value for name, value in further.items() if value != usual[name]}
-        return {"signal": self.signal, "grace": self.grace, "max_attempts": self.max_attempts, **said}
+    signal: str = field(Signal(), default="USR1", help="The signal sent before the time limit")
+    grace: int = field(Grace(), default=60, help="How long before the limit")
+    max_attempts: int = field(Whole(1, 10_000), default=100, help="Maximum number of attempts")
+    every: str = field(
+        Checked(checked, {"anyOf": [json_schema.duration("While it runs"), json_schema.one_of(("", END, NEVER))]}),
+        default="", brief=True, help="How often checkpoints are uploaded (default: the site's)",
+        option=Option(
+            "--checkpoint-every", "WHEN",
+            "Like --checkpoint, and upload checkpoints this often: 10m, end (of an attempt), never.",
+        ),
+    )  # fmt: skip
+    keep: int = field(
+        Whole(1, MOST_KEPT), default=KEPT, brief=True, help="How many checkpoints the yard keeps",
+        option=Option("--checkpoint-keep", "N", "Like --checkpoint, and keep the N newest in the yard (default 3)."),
+    )  # fmt: skip
+    prune: tuple[str, ...] = field(
+        Checked(lambda value, where: _prune(value, where), {"anyOf": [json_schema.text(minLength=1), TEXTS]}),
+        default=(), brief=True, help="Globs: of matching files, only this many are kept at the site, too",
+    )  # fmt: skip
 
 
-def _prune(value: object) -> tuple[str, ...]:
-    return globs.parse([value] if isinstance(value, str) else value, "checkpoint.prune")
+def _prune(value: object, where: str) -> tuple[str, ...]:
+    return globs.parse([value] if isinstance(value, str) else value, where)

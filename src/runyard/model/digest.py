@@ -6,15 +6,15 @@ import re
 
 from runyard import errors
 
-# Seconds for which the answer counts that the yard has a file: refer to it by then, or ask again. A file that belonged
-# to a checkpoint may be removed when nobody has asked for it for twice as long.
+# For so many seconds the yard's answer that it has a file is valid: refer to the file by then, or ask again. A blob of
+# an expired checkpoint may be deleted when no client has asked for it for twice as long.
 FOUND_S = 1800.0
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 def check_digest(text: object, where: str = "") -> str:
-    """The digest itself; anything else is refused before it could become a path."""
+    """The digest itself; anything else is refused before it can become a path."""
     if not isinstance(text, str) or not _DIGEST.fullmatch(text):
         told = f"{where}: " if where else ""
         raise errors.InvalidInput(

@@ -1,4 +1,4 @@
-"""How much of a disk is left alone: with less than that free, nothing new is started."""
+"""How much of a disk is kept free: with less free space, no new run is started."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ USUAL_SHARE, USUAL_MOST = 0.05, 2 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reserve:
+class DiskReserve:
     share: float  # of the whole disk
-    most: int | None = None  # bytes, where the share is more than that
+    most: int | None = None  # maximum in bytes
     least: int = 0
 
     def of(self, total: int) -> int:
@@ -22,18 +22,18 @@ class Reserve:
         return wanted if self.most is None else min(wanted, self.most)
 
 
-USUAL = Reserve(share=USUAL_SHARE, most=USUAL_MOST)
+USUAL = DiskReserve(share=USUAL_SHARE, most=USUAL_MOST)
 
 
-def parse(text: str) -> Reserve:
-    """`5G`, `10%`, `0` for none, or nothing for the usual: a twentieth, and 2 GB at most."""
+def parse(text: str) -> DiskReserve:
+    """`5G`, `10%`, `0` for none, or an empty text for the default: 5 %, and 2 GB at most."""
     if not text:
         return USUAL
     if text == "0":
-        return Reserve(share=0)
+        return DiskReserve(share=0)
     if text.endswith("%"):
-        return Reserve(share=_percent(text) / 100)
-    return Reserve(share=0, least=units.parse_size(text, "disk_reserve"))
+        return DiskReserve(share=_percent(text) / 100)
+    return DiskReserve(share=0, least=units.parse_size(text, "disk_reserve"))
 
 
 def _percent(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Checks for values that came from outside: each returns the clean value or raises one clear sentence."""
+"""Validation of untrusted values: each returns the clean value or raises an error with one clear sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runyard import errors
 
 
 def mapping(value: object, where: str, known: Iterable[str]) -> dict[str, Any]:
-    """A mapping whose keys are all known; an unknown key is answered with the nearest good one."""
+    """A mapping whose keys are all known; the error for an unknown key names the nearest good one."""
     if not isinstance(value, Mapping):
         raise errors.InvalidInput(f"{where}: must be a mapping of names to values")
     for key in value:
@@ -28,7 +28,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def text(value: object, where: str, longest: int, *, empty: bool = False, raw: bool = False) -> str:
-    """`raw`: bytes that are no UTF-8 are allowed, in Python's way of writing them (surrogateescape)."""
+    """`raw`: bytes that are not UTF-8 are allowed, as surrogate escapes."""
     if not isinstance(value, str) or not (value or empty):
         raise errors.InvalidInput(f"{where}: must be a text")
     if not raw and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
@@ -74,13 +74,13 @@ def one_of(value: object, where: str, known: Iterable[str]) -> str:
 
 
 def web_address(value: object, where: str, longest: int) -> tuple[str, SplitResult]:
-    """The text and its parts. What is no address is not repeated: there may be a key in it."""
+    """The URL and its parts. The error does not quote it: it may contain a key."""
     url = text(value, where, longest)
     try:
         parts = urlsplit(url)
         is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a port that is no number, for one
+    except ValueError:  # such as a port that is not a number
         is_one = False
     if not is_one:
-        raise errors.InvalidInput(f"{where}: this is no web address", "write it like https://host/path")
+        raise errors.InvalidInput(f"{where}: this is not a URL", "write it like https://host/path")
     return url, parts

@@ -1,4 +1,4 @@
-"""Names of files as a shell writes them: `*.pt`, `models/**`."""
+"""Shell patterns for files: `*.pt`, `models/**`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def parse(value: object, where: str) -> tuple[str, ...]:
     """Patterns of files below the output directory."""
     found = fields.texts(value, where, 4096)
     for glob in found:
-        if not glob:  # it would take no file at all
+        if not glob:  # it would match no file
             raise errors.InvalidInput(f"{where}: a pattern is empty", "write one, such as '*.csv', or none")
         if glob.startswith("/") or ".." in glob.split("/"):
             raise errors.InvalidInput(f"{where}: {glob!r} leads out of the output directory", "use a relative pattern")
@@ -21,7 +21,7 @@ def parse(value: object, where: str) -> tuple[str, ...]:
 
 
 def pattern(globs: Sequence[str]) -> str:
-    """A regular expression for the paths that a glob names. One that names a directory takes everything below it."""
+    """A regular expression for the paths that the globs match. A directory matches with everything below it."""
     return "|".join(f"(?:{_translate(glob)})(?:/.*)?" for glob in globs) or r"(?!)"
 
 

@@ -3,73 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runyard import errors
-from runyard.model import fields, spec, template, units
+from runyard.model import fields, spec_values, template
+from runyard.model.declaration import Declared, field, read
+from runyard.model.json_schema import ANYTHING, text
+from runyard.model.values import Checked, Duration, Flag, Size, Text, Whole
 
 MEBIBYTE = 1 << 20
 FORMATS_BY_NAME = ("tasks", "celery")  # queues of these names speak the format of the same name
 MOST_PREFETCHED = 1000
 QUEUE_NAME_LIMIT = 250  # bytes: AMQP allows 255, and what cannot be used goes to a queue of the name with .dead
-
-FIELDS = (
-    "queue", "format", "recipe", "caller", "params", "durable", "auto_delete", "arguments", "passive", "prefetch",
-    "reply_limit", "link_time", "keep_trying", "broker", "broker_password_file", "broker_ca_file",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Intake:
-    """Build it with `parse`, which checks everything that came from outside."""
-
-    name: str  # of its table in the configuration; requests are known by it
-    queue: str
-    format: str = "tasks"
-    recipe: str | None = None  # None: the default one
-    caller: str = ""  # who owns the runs
-    params: dict[str, str] = field(default_factory=dict)  # where in the body each parameter is; none: the body itself
-    durable: bool = True
-    auto_delete: bool = False
-    arguments: dict[str, Any] = field(default_factory=dict)
-    passive: bool = False  # take the queue as it is, and declare nothing
-    prefetch: int = 20
-    reply_limit: int = 16 * MEBIBYTE  # the largest reply in bytes: what RabbitMQ 4 accepts unless it is told otherwise
-    link_time: int = 7 * 86400  # seconds that a link to a file is good for
-    keep_trying: bool = True  # False: a reply queue that is not there means that nobody waits
-    broker: str = field(default="", repr=False)  # '': that of the yard
-    broker_password_file: str = ""
-    broker_ca_file: str = ""
-
-    @classmethod
-    def parse(cls, name: str, value: object) -> Intake:
-        where = f"intake.{name}"
-        spec.name_text(name, "intake")
-        given = fields.mapping(value, where, FIELDS)
-        speaks = fields.text(given.get("format", name if name in FORMATS_BY_NAME else "tasks"), f"{where}.format", 100)
-        checked = {key: _CHECKS[key](item, f"{where}.{key}") for key, item in given.items() if key in _CHECKS}
-        checked.setdefault("keep_trying", speaks != "celery")  # whose senders name a queue whether they made it or not
-        return cls(
-            name=name,
-            queue=queue_name(given.get("queue", name), f"{where}.queue"),
-            format=speaks,
-            caller=spec.name_text(given.get("caller", f"intake-{name}"), f"{where}.caller"),
-            **checked,
-        )
-
-    def pick(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a request's body; raises InvalidInput when one of them is not there."""
-        if not self.params:
-            return dict(body)
-        return {name: _look_up(path, body) for name, path in self.params.items()}
-
-
-def _look_up(path: str, body: Mapping[str, Any]) -> Any:
-    try:
-        return template.look_up(path, body)
-    except errors.InvalidInput:
-        raise errors.InvalidInput(f"the body has no {path!r}") from None
+PATH = Text(4096, empty=True)
 
 
 def queue_name(value: object, where: str) -> str:
@@ -93,22 +40,56 @@ def _arguments(value: object, where: str) -> dict[str, Any]:
     return dict(value)
 
 
-def _text(value: object, where: str) -> str:
-    return fields.text(value, where, 4096, empty=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intake(Declared):
+    """Build it with `parse_table`, which checks everything that came from outside."""
+
+    name: str  # of its table in the configuration; requests are identified by it
+    queue: str = field(
+        Checked(queue_name, text()), default="", help="Queue of the broker; without it, the table's name"
+    )
+    format: str = field(Text(100), default="tasks", help="How requests are written")
+    recipe: str | None = field(spec_values.NAME, default=None, help="The recipe to start; without it the default one")
+    caller: str = field(spec_values.NAME, default="", help="The owner of the runs; without it intake-NAME")
+    params: dict[str, str] = field(
+        Checked(_params, ANYTHING), make=dict, help="Where in the body each parameter is; none: the body itself"
+    )
+    durable: bool = field(Flag(), default=True)
+    auto_delete: bool = field(Flag(), default=False)
+    arguments: dict[str, Any] = field(Checked(_arguments, ANYTHING), make=dict, help="Arguments of the queue")
+    passive: bool = field(Flag(), default=False, help="Take the queue as it is, and declare nothing")
+    prefetch: int = field(Whole(1, MOST_PREFETCHED), default=20)
+    # What RabbitMQ 4 accepts unless it is configured otherwise.
+    reply_limit: int = field(Size(), default=16 * MEBIBYTE, help="The largest reply")
+    link_time: int = field(Duration(), default=7 * 86400, help="How long a link to a file is valid")
+    keep_trying: bool = field(
+        Flag(), default=True, help="False: a reply queue that is not there means that no program waits"
+    )
+    broker: str = field(PATH, default="", secret=True, help="Its address; empty: that of the yard")
+    broker_password_file: str = field(PATH, default="")
+    broker_ca_file: str = field(PATH, default="")
+
+    @classmethod
+    def parse_table(cls, name: str, value: object) -> Intake:
+        where = f"intake.{name}"
+        spec_values.name_text(name, "intake")
+        found = read(cls, value, where)
+        found.setdefault("queue", queue_name(name, f"{where}.queue"))
+        found.setdefault("format", name if name in FORMATS_BY_NAME else "tasks")
+        found.setdefault("caller", spec_values.name_text(f"intake-{name}", f"{where}.caller"))
+        # Senders of Celery name a queue whether they made it or not.
+        found.setdefault("keep_trying", found["format"] != "celery")
+        return cls(name=name, **found)
+
+    def pick(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a request's body; raises InvalidInput when one of them is not there."""
+        if not self.params:
+            return dict(body)
+        return {name: _look_up(path, body) for name, path in self.params.items()}
 
 
-_CHECKS: dict[str, Any] = {
-    "recipe": spec.name_text,
-    "params": _params,
-    "durable": fields.boolean,
-    "auto_delete": fields.boolean,
-    "arguments": _arguments,
-    "passive": fields.boolean,
-    "prefetch": lambda value, where: fields.integer(value, where, 1, MOST_PREFETCHED),
-    "reply_limit": units.parse_size,
-    "link_time": units.parse_duration,
-    "keep_trying": fields.boolean,
-    "broker": _text,
-    "broker_password_file": _text,
-    "broker_ca_file": _text,
-}
+def _look_up(path: str, body: Mapping[str, Any]) -> Any:
+    try:
+        return template.look_up(path, body)
+    except errors.InvalidInput:
+        raise errors.InvalidInput(f"the body has no {path!r}") from None

@@ -1,5 +1,5 @@
-"""JSON that came from outside and means one thing only: NaN, 1e999 and names given twice are refused, because no two
-readers agree on them."""
+"""Strict parsing of untrusted JSON: NaN, 1e999 and duplicate names are refused, because parsers disagree on
+them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse(data: bytes) -> Any:
         ) from None
     except RecursionError:
         raise errors.InvalidInput("the body is nested too deeply") from None
-    except ValueError:  # json's own for numbers of thousands of digits
+    except ValueError:  # raised by json for numbers of thousands of digits
         raise errors.InvalidInput("the body has a number of too many digits", "send it as a text") from None
     if data.count(b"[") + data.count(b"{") > DEEPEST:
         _check_depth(value)
@@ -43,7 +43,7 @@ def parse(data: bytes) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    """Level by level: what is stored must be readable again with a shallower stack than this one."""
+    """Iteratively: stored JSON must be readable with less stack than this parser has."""
     level = [value]
     for _ in range(DEEPEST):
         children = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]

@@ -1,4 +1,4 @@
-"""What stays of an attempt's directory at its site after the yard has everything that it was promised."""
+"""Which files of an attempt's directory are kept at its site after the outputs were uploaded, and for how long."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ WORDS = (UNSAVED, NONE, OUTPUTS, FAILED, ALL)
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    what: str = UNSAVED  # what the yard does not have: files that the run left in its working directory
-    seconds: int | None = None  # after which the rest goes as well; None: never
+    what: str = UNSAVED  # files that the yard does not have: those left in the working directory
+    seconds: int | None = None  # after which the rest is deleted as well; None: never
 
     def after(self, *, succeeded: bool) -> Keep:
-        """`failed` stands for everything or for the usual, as it turned out."""
+        """`failed` means all files or the default, depending on the result."""
         if self.what != FAILED:
             return self
         return Keep() if succeeded else Keep(ALL, self.seconds)
 
 
 def parse(text: object, where: str = "keep") -> Keep:
-    """`all`, `failed:3d`: a word, and for how long; nothing is the usual."""
+    """`all`, `failed:3d`: a word, and for how long; empty is the default."""
     if text == "":
         return Keep()
     what, colon, time = text.partition(":") if isinstance(text, str) else ("", "", "")
@@ -34,6 +34,6 @@ def parse(text: object, where: str = "keep") -> Keep:
 
 
 def checked(value: object, where: str = "keep") -> str:
-    """The same text, if it can be read."""
+    """The same text, if it is valid."""
     parse(value, where)
     return str(value)

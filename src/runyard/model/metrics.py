@@ -1,10 +1,10 @@
-"""What runs report of themselves: lines of `metrics.jsonl`, one JSON object each.
+"""Metrics reported by runs: lines of `metrics.jsonl`, one JSON object each.
 
     {"t": 1763181001.2, "step": 3, "m": {"loss": 0.1, "val/acc": 0.5}}
     {"t": 1763181009.0, "summary": {"acc": 0.9}}
 
-The lines are written by programs of all kinds, so whatever is no such line, or no number, is passed over. A number in a
-summary is also a value of the metric of that name: the last one, without a step.
+The lines are written by any program, so invalid lines and values that are no numbers are skipped. A number in a
+summary is also the last value of the metric of that name, without a step.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 FILE = "metrics.jsonl"
-LONGEST_LINE = 1 << 20  # bytes; a longer one is no line of metrics
+LONGEST_LINE = 1 << 20  # bytes; a longer line is skipped
 SLICE = 32 << 10  # bytes
 LONGEST_NAME = 250  # characters
-MOST_NAMES = 10_000  # that a run may have; values of others are counted and not kept
+MOST_NAMES = 10_000  # metrics of a run; values of others are counted and not stored
 LONGEST_TEXT = 1000  # characters of a text in a summary
 _FAR = 1 << 53  # up to here every whole number is a float
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # what no terminal, or no store, takes
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # unfit for terminals or the store
 
 
 class Point(NamedTuple):
-    """One value. Steps say what came first; clocks are set back now and then."""
+    """One value. Steps give the order; clocks may be set back."""
 
     step: float | None  # whole ones are int
-    at: float  # seconds since 1970 by the run's clock, 0 where it did not say
+    at: float  # seconds since 1970 by the run's clock, 0 if not given
     name: str
     value: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reported:
-    """What some lines say, in their order."""
+    """The contents of some lines, in order."""
 
     points: list[Point] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
 
 
 def parse(data: bytes) -> Reported:
-    """Whole lines."""
+    """Parses whole lines."""
     found = Reported()
     for document in _documents(data):
         if isinstance(document, dict):
@@ -54,13 +54,13 @@ def parse(data: bytes) -> Reported:
 
 
 def whole(data: bytes) -> int:
-    """How many bytes from the start are whole lines. What has no end within reason is no line: it is passed over piece
-    by piece, and so is its rest, which is not JSON."""
+    """How many bytes from the start are whole lines. A line that is too long is skipped in pieces, and so is its rest,
+    which is not JSON."""
     return data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST_LINE else 0)
 
 
 def slices(data: bytes) -> Iterator[Reported]:
-    """Whole lines, some at a time: parsing those takes a millisecond, in which no other thread does anything."""
+    """Whole lines in chunks that take a millisecond to parse, so that other threads are not blocked for longer."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + SLICE) + 1 or len(data)
@@ -69,7 +69,7 @@ def slices(data: bytes) -> Iterator[Reported]:
 
 
 def name_of(text: str) -> str:
-    """A metric's name as it is kept: any text, but for characters that nothing can show, and not without end."""
+    """A metric's name as it is stored: shortened, and without control characters."""
     return _UNFIT.sub("\ufffd", text[:LONGEST_NAME]) or "\ufffd"
 
 
@@ -78,7 +78,7 @@ _known_name = functools.lru_cache(4096)(name_of)
 
 
 def to_json(value: float | None) -> float | str | None:
-    """JSON has no NaN and no infinities, so they travel as texts. Whole numbers come back as such."""
+    """JSON has no NaN and no infinities, so they are strings. Whole numbers stay whole."""
     if value is None or isinstance(value, int):
         return value
     if not math.isfinite(value):
@@ -87,17 +87,17 @@ def to_json(value: float | None) -> float | str | None:
 
 
 def from_json(value: float | str | None) -> float:
-    """The other way; null is no number."""
+    """The inverse of `to_json`; null is NaN."""
     return math.nan if value is None else float(value)
 
 
 def step_of(value: float | None) -> float | None:
-    """A step as people write it: whole ones without a fraction."""
+    """A step as shown: whole ones without a fraction."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _documents(data: bytes) -> Iterable[Any]:
-    """All lines at once, which is twice as quick, where each of them is one document."""
+    """All lines at once, which is twice as fast, if each is one document."""
     lines = [line for line in data.split(b"\n") if line and not line.isspace()]
     try:
         documents = json.loads((b"[%b]" % b",".join(lines)).decode())
@@ -114,7 +114,7 @@ def _document(line: bytes) -> Any:
 
 
 def _add(found: Reported, document: Mapping[str, Any]) -> None:
-    """Runs may report ten thousand lines a second: what they usually hold is looked at first."""
+    """Runs may report ten thousand lines a second: the usual contents are checked first."""
     at, step = document.get("t"), document.get("step")
     at = at if type(at) is float and 0.0 < at < _FAR else _finite(at) or 0.0
     step = step if type(step) is int and -_FAR < step < _FAR else step_of(_finite(step))

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from runyard import errors
-from runyard.model import fields, spec
-
-FIELDS = ("dir", "failed", "projects")
+from runyard.model import spec_values
+from runyard.model.declaration import Declared, field
+from runyard.model.values import Directory, Flag, Many
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mirror:
+class Mirror(Declared):
     """Build it with `parse`, which checks everything that came from outside."""
 
-    dir: str
-    failed: bool = False  # failed runs too, in a folder of their own
-    projects: tuple[str, ...] = ()  # only these; none: all
+    place: ClassVar[str] = "mirror"
 
-    @classmethod
-    def parse(cls, value: object) -> Mirror:
-        given = fields.mapping(value, "mirror", FIELDS)
-        return cls(
-            dir=_directory(given),
-            failed=fields.boolean(given.get("failed", False), "mirror.failed"),
-            projects=tuple(
-                spec.name_text(item, "mirror.projects")
-                for item in fields.texts(given.get("projects", []), "mirror.projects", 200)
-            ),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def _directory(given: Mapping[str, Any]) -> str:
-    path = fields.text(given.get("dir", ""), "mirror.dir", 4096)
-    if not path.startswith("/"):
-        raise errors.InvalidInput(f"mirror.dir: {path!r} is not an absolute path", "start it with /")
-    return path.rstrip("/") or "/"
+    dir: str = field(Directory(), missing='name one: dir = "/srv/results"', help="Absolute path")
+    failed: bool = field(Flag(), default=False, help="Failed runs too, in a folder of their own")
+    projects: tuple[str, ...] = field(Many(spec_values.NAME), default=(), help="Only these; none: all")

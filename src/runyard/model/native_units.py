@@ -23,7 +23,7 @@ from runyard.model import units
 
 
 class Writing(enum.StrEnum):
-    """Who wrote the text."""
+    """The notation of a text."""
 
     RUNYARD = "runyard"
     SLURM = "slurm"
@@ -37,7 +37,7 @@ _MEGABYTE = 1 << 20
 
 
 def parse_time(text: str, writing: Writing, field: str = "time") -> int | None:
-    """Seconds; None where the text means that there is no limit."""
+    """Seconds; None for no limit."""
     written = text.strip()
     if writing is Writing.RUNYARD:
         return units.parse_duration(written, field)
@@ -56,7 +56,7 @@ def parse_time(text: str, writing: Writing, field: str = "time") -> int | None:
 
 
 def _clock_seconds(text: str, writing: Writing) -> int | None:
-    """None for what is no clock time, such as `2h`. After days come hours; without days the last number is seconds."""
+    """None if it is not a clock time, such as `2h`. After days come hours; without days the last number is seconds."""
     match = _CLOCK.fullmatch(text)
     if match is None or not text.strip(":-") or (match[1] and writing is Writing.GRIDENGINE):
         return None
@@ -71,7 +71,7 @@ def _clock_seconds(text: str, writing: Writing) -> int | None:
 
 
 def parse_size(text: str, writing: Writing, field: str = "memory") -> int | None:
-    """Bytes; None where the text means that there is no limit (Slurm's `0`: all of the node's)."""
+    """Bytes; None for no limit (Slurm's `0`: all of the node's)."""
     written = text.strip()
     if writing is Writing.RUNYARD:
         return units.parse_size(written, field)

@@ -1,25 +1,47 @@
-"""Nodes of a site: what they are called, which of them a run may use, and whose runs an agent takes."""
+"""Nodes of a site: their names, which of them a run may use, and which runs an agent accepts."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from runyard import errors
+from runyard.model import spec_values
+from runyard.model.declaration import Declared, field
+from runyard.model.json_schema import Schema, listed, text
+from runyard.model.values import Many
 
 MOST, LONGEST = 100, 400  # names or labels of one run or node, and their characters: an index of the queue holds them
-# They become words of a scheduler, which reads other characters as patterns.
+# They are passed to a scheduler, which reads other characters as patterns.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 KEY = r"[A-Za-z][A-Za-z0-9._-]{0,62}"
 VALUE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 LABEL = re.compile(f"{KEY}(={VALUE})?")
 
 
+NODE_SCHEMA = text(pattern=f"^{NAME.pattern}$")
+NODES_SCHEMA: Schema = {"anyOf": [NODE_SCHEMA, listed(NODE_SCHEMA, maxItems=MOST)]}
+LABEL_SCHEMA = text(pattern=f"^{LABEL.pattern}$")
+LABELS_SCHEMA: Schema = {
+    "anyOf": [
+        LABEL_SCHEMA,
+        listed(LABEL_SCHEMA, maxItems=MOST),
+        {
+            "type": "object",
+            "propertyNames": {"pattern": f"^{KEY}$"},
+            "additionalProperties": {"type": "string", "pattern": f"^({VALUE})?$"},
+            "maxProperties": MOST,
+        },
+    ]
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeChoice:
-    """Which nodes a run may use. Nothing said: all of them."""
+    """Which nodes a run may use; by default all."""
 
     node: tuple[str, ...] = ()  # any of these
     exclude: tuple[str, ...] = ()  # none of these
@@ -35,13 +57,13 @@ class NodeChoice:
         return named and not excluded and all(_has_label(has, wanted) for wanted in self.labels)
 
     def to_json(self) -> dict[str, list[str]]:
-        shown = {"node": self.node, "exclude": self.exclude, "labels": self.labels}
+        shown = dataclasses.asdict(self)
         return {name: list(value) for name, value in shown.items() if value}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> NodeChoice:
-        """Of what was checked before: a spec that the yard keeps, for example."""
-        return cls(**{name: tuple(value[name]) for name in ("node", "exclude", "labels") if value.get(name)})
+        """From JSON that was validated before, such as a stored spec."""
+        return cls(**{name: tuple(value[name]) for name in _CHOICE if value.get(name)})
 
     def describe(self) -> str:
         parts = [f"on {' or '.join(self.node)}"] if self.node else []
@@ -50,15 +72,23 @@ class NodeChoice:
         return ", ".join(parts)
 
 
+_CHOICE = tuple(item.name for item in dataclasses.fields(NodeChoice))
 ANY_NODE = NodeChoice()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """Whose runs an agent takes, or a token may. Nothing said: everybody's."""
+class Limits(Declared):
+    """Restrictions of the runs that an agent or a token accepts; by default none."""
 
-    projects: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
+    place: ClassVar[str] = "limits"
+    about: ClassVar[str] = "Which runs an agent accepts."
+
+    projects: tuple[str, ...] = field(
+        Many(spec_values.NAME), default=(), needed=True, help="Only runs of these projects; empty: all"
+    )
+    users: tuple[str, ...] = field(
+        Many(spec_values.NAME), default=(), needed=True, help="Only runs of these users; empty: all"
+    )
 
     def __bool__(self) -> bool:
         return bool(self.projects or self.users)
@@ -66,11 +96,9 @@ class Limits:
     def allow(self, owner: str, project: str) -> bool:
         return (not self.users or owner in self.users) and (not self.projects or project in self.projects)
 
-    def to_json(self) -> dict[str, list[str]]:
-        return {"projects": list(self.projects), "users": list(self.users)}
-
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Limits:
+        """From JSON that was validated before."""
         return cls(projects=tuple(value.get("projects", ())), users=tuple(value.get("users", ())))
 
     def describe(self) -> str:
@@ -84,7 +112,7 @@ EVERYBODY = Limits()
 
 
 def is_called(node: str, name: str) -> bool:
-    """A node is known by its full name and by the first part of it; case does not matter in names of machines."""
+    """A node is identified by its full name or the first part of it, without regard to case."""
     full, asked = node.lower(), name.lower()
     return asked in (full, full.partition(".")[0])
 
@@ -101,17 +129,17 @@ def parse_names(value: object, where: str) -> tuple[str, ...]:
 
 
 def parse_labels(value: object, where: str) -> tuple[str, ...]:
-    """`fast`, a list such as [fast, rack=a], or a mapping such as {rack: a}. Sorted: equal ones then look equal."""
+    """`fast`, a list such as [fast, rack=a], or a mapping such as {rack: a}. Sorted, so that they can be compared."""
     if isinstance(value, Mapping):
         value = [_label_text(name, item) for name, item in value.items()]
-    return tuple(sorted(_distinct(value, where, _label)))
+    return tuple(sorted(_distinct(value, where, parse_label)))
 
 
 def _label_text(name: object, value: object) -> str:
     return str(name) if value in (None, "", True) else f"{name}={value}"
 
 
-def _label(value: object, where: str) -> str:
+def parse_label(value: object, where: str) -> str:
     if not isinstance(value, str) or not LABEL.fullmatch(value):
         raise errors.InvalidInput(
             f"{where}: {value!r} is not a label", "write it like fast or rack=a, with letters, digits, '.', '_', '-'"
@@ -124,7 +152,7 @@ def _distinct(value: object, where: str, parse: Callable[[object, str], str]) ->
     found = tuple(dict.fromkeys(parse(item, where) for item in items))
     if len(found) > MOST or sum(map(len, found)) > LONGEST:
         raise errors.InvalidInput(
-            f"{where}: these are too many to name", "give the nodes a label, or use an option of the site's scheduler"
+            f"{where}: too many names", "give the nodes a label, or use an option of the site's scheduler"
         )
     return found
 

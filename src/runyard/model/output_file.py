@@ -1,4 +1,4 @@
-"""Files that a run's own output goes to, and the parts of their names that are known only when it runs.
+"""Files for a run's standard output and error, and the placeholders in their names.
 
 | in the name | is                                                                                 | filled in by |
 |-------------|------------------------------------------------------------------------------------|--------------|
@@ -15,7 +15,7 @@ import re
 from runyard import errors
 from runyard.model import fields
 
-TRUNCATE, APPEND = "truncate", "append"  # a file of the run's own; one that others write to as well
+TRUNCATE, APPEND = "truncate", "append"  # a file of one run; one that several runs write to
 _SYMBOL = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)
 
 
@@ -30,6 +30,6 @@ def parse(value: object, where: str) -> str:
 
 
 def with_ids(path: str, run: int, array: int) -> str:
-    """What the agent knows; the rest is the runner's."""
+    """Fills in what the agent knows; the runner does the rest."""
     ids = {"j": str(run), "A": str(array)}
     return _SYMBOL.sub(lambda match: ids[match[2]].zfill(int(match[1] or 0)) if match[2] in ids else match[0], path)

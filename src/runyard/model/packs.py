@@ -1,6 +1,6 @@
 """Many small files in one body: for each its digest (32 bytes), its length (8 bytes, big-endian) and its bytes.
 
-Files larger than LARGE travel alone, where a transfer that was cut goes on from where it was.
+Files larger than LARGE are sent alone, so that an interrupted transfer can be resumed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from runyard import errors
 from runyard.model.digest import check_digest
 
 LARGE = 8 << 20  # bytes
-PACK = 16 << 20  # bytes of files that are gathered before a pack is sent
+PACK = 16 << 20  # bytes of files that are collected before a pack is sent
 LARGEST_PACK = PACK + LARGE + (1 << 20)  # bytes of a whole body, with its headers
-MOST_ASKED = 50_000  # digests in one question
+MOST_ASKED = 50_000  # digests in one request
 HEADER = 40
 
 
@@ -27,7 +27,7 @@ def pack(contents: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """What the body holds, file by file as it arrives. Whether the bytes have the digest is for the caller to check."""
+    """The files of the body as they arrive. The caller checks the digests."""
     held = bytearray()
     for chunk in chunks:
         held += chunk
@@ -37,7 +37,7 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def _whole_ones(held: bytearray) -> Iterator[tuple[str, bytes]]:
-    """Takes the complete files from the beginning of what is held."""
+    """Removes the complete files from the start of the buffer."""
     while len(held) >= HEADER:
         digest, size = _read_header(held[:HEADER])
         if len(held) < HEADER + size:
@@ -48,7 +48,7 @@ def _whole_ones(held: bytearray) -> Iterator[tuple[str, bytes]]:
 
 
 def parse(body: bytes) -> Iterator[tuple[str, memoryview]]:
-    """As `unpack`, of a body that is there as a whole: nothing of it is copied."""
+    """Like `unpack`, for a complete body, and without copying."""
     whole, start = memoryview(body), 0
     while start < len(whole):
         digest, size = _read_header(whole[start : start + HEADER])
@@ -64,7 +64,7 @@ def _read_header(header: bytes | bytearray | memoryview) -> tuple[str, int]:
         raise _cut()
     digest, size = f"sha256:{header[:32].hex()}", int.from_bytes(header[32:HEADER], "big")
     if size > LARGE:
-        raise errors.InvalidInput(f"the pack has a file of {size} bytes in it", f"send those over {LARGE} alone")
+        raise errors.InvalidInput(f"the pack contains a file of {size} bytes", f"send files over {LARGE} alone")
     return digest, size
 
 

@@ -1,4 +1,4 @@
-"""Relative paths that came from outside and are made below some folder: they mean one place, and never lead out."""
+"""Untrusted relative paths below a directory: normalized, and never outside of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from runyard import errors
 from runyard.model import fields
 
 LONGEST_PATH = 1024  # bytes
-LONGEST_SEEN = 1 << 16  # characters, of one that is too long: an error names where it begins
-LONGEST_NAME = 255  # bytes, as file systems have it
+LONGEST_SEEN = 1 << 16  # characters, of a path that is too long: the error quotes its beginning
+LONGEST_NAME = 255  # bytes, as in file systems
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_UNDECODABLE = re.compile(r"[\ud800-\udfff]")  # how Python writes bytes that are no UTF-8
+_UNDECODABLE = re.compile(r"[\ud800-\udfff]")  # surrogate escapes of bytes that are not UTF-8
 
 
 def relative(value: object, where: str) -> str:
-    """A relative POSIX path in its only spelling, with no name that a terminal or a list of lines would choke on."""
+    """A normalized relative POSIX path without control characters."""
     path = one_line(value, where)
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
@@ -28,10 +28,10 @@ def relative(value: object, where: str) -> str:
 
 
 def link_target(value: object, path: str, where: str) -> str:
-    """Where the symbolic link at `path` leads: to something below the same root, whatever other links there are.
+    """The target of the symbolic link at `path`: below the same root, whatever other links there are.
 
-    The folders that a path names are no links themselves, so '..' at the beginning of a target is what it seems to be;
-    after a name, which may be another link's, it could lead anywhere.
+    The directories of a path are no links themselves, so '..' at the beginning of a target is safe; after a name, which
+    may be another link, it could lead anywhere.
     """
     target = one_line(value, where)
     parts = target.split("/")
@@ -40,8 +40,8 @@ def link_target(value: object, path: str, where: str) -> str:
         up += 1
     if target.startswith("/") or up > path.count("/") or ".." in parts[up:]:
         raise errors.InvalidInput(
-            f"{where}: the link {path!r} leads to {target!r}, which may be outside of its folder",
-            "use a relative target below the same folder, with '..' only at its beginning",
+            f"{where}: the link {path!r} leads to {target!r}, which may be outside of its directory",
+            "use a relative target below the same directory, with '..' only at its beginning",
         )
     return target
 
@@ -54,21 +54,21 @@ def one_line(value: object, where: str) -> str:
         raise errors.InvalidInput(f"{where}: {text!r} has a line break or another control character in it", "rename it")
     if len(text.encode()) > LONGEST_PATH:
         raise errors.InvalidInput(
-            f"{where}: {text[:80]!r}… is longer than {LONGEST_PATH} bytes", "use fewer or shorter folders"
+            f"{where}: {text[:80]!r}… is longer than {LONGEST_PATH} bytes", "use fewer or shorter directory names"
         )
     return text
 
 
 def check_apart(paths: Collection[str], where: str) -> None:
-    """No two at one place, and none below another: all can be made."""
+    """No two equal, and none below another: all can be created."""
     taken = set(paths)
     if len(taken) < len(paths):
         [(twice, _)] = collections.Counter(paths).most_common(1)
-        raise errors.InvalidInput(f"{where}: {twice!r} is named twice", "give each a place of its own")
+        raise errors.InvalidInput(f"{where}: {twice!r} is named twice", "give each its own path")
     for above in {path[:end] for path in taken for end in _slashes(path)}:
         if above in taken:
             below = next(path for path in taken if path.startswith(f"{above}/"))
-            raise errors.InvalidInput(f"{where}: {above!r} is taken, and {below!r} lies below it")
+            raise errors.InvalidInput(f"{where}: {above!r} is already used, and {below!r} is below it")
 
 
 def _slashes(path: str) -> list[int]:

@@ -1,8 +1,7 @@
-"""Names that every file system takes, those of Windows servers too.
+"""Names that are valid in every file system, including those of Windows servers.
 
-Nothing is remembered to make them: what cannot be written as it is, or could be taken for another name where capitals
-do not count, gets a digest of what it stands for. So a name never depends on what else there is, and different things
-have different names.
+They need no state: a name that is invalid, or could equal another without regard to case, gets a digest of the
+original. So a name never depends on other names, and different originals have different names.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-LONGEST = 100  # characters of a name that we make
-LONGEST_PART = 200  # of a name that somebody else made
+LONGEST = 100  # characters of a generated name
+LONGEST_PART = 200  # of a name from outside
 MARK = "@"  # before a digest
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.IGNORECASE)
 _ODD = re.compile(r"[^A-Za-z0-9._=,+-]")
-_WORD = re.compile(r"[a-z_](?:[a-z0-9_.-]*[a-z0-9_])?")  # cannot be taken for a number
+_WORD = re.compile(r"[a-z_](?:[a-z0-9_.-]*[a-z0-9_])?")  # does not look like a number
 _READ_OTHERWISE = frozenset({"true", "false", "null", "nan", "inf"})
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f:*?"<>|\\\ud800-\udfff]')
 
 
 def configuration(params: Mapping[str, Any], name: str) -> str:
-    """What runs with the same parameters have in common: `lr=0.1,width=64`. Without parameters the run's name."""
+    """The name of a configuration: `lr=0.1,width=64`. Without parameters the run's name."""
     if not params:
         return _named(name) if name else "default"
     words = {key: _word(value) for key, value in sorted(params.items())}
@@ -43,18 +42,18 @@ def _named(name: str) -> str:
 
 
 def project(name: str) -> str:
-    """As it is: where capitals do not count, two projects may share a folder, because runs have their numbers."""
+    """Unchanged: without regard to case two projects may share a directory, because runs have numbers."""
     return _with_digest(name, name) if name.endswith(".") or _RESERVED.fullmatch(name) else name
 
 
 def files(paths: Iterable[str]) -> dict[str, str]:
-    """For each relative path the one under which it can be written anywhere: most often the same."""
+    """For each relative path a portable one, which is usually the same."""
     taken: dict[tuple[str, str], str] = {}
     return {path: _placed(path, taken) for path in sorted(paths)}
 
 
 def _placed(path: str, taken: dict[tuple[str, str], str]) -> str:
-    """`taken`: which part has a name in its folder, where capitals do not count."""
+    """`taken`: names used per directory, without regard to case."""
     folder = ""
     for part in path.split("/"):
         name = _safe_part(part)
@@ -65,7 +64,7 @@ def _placed(path: str, taken: dict[tuple[str, str], str]) -> str:
 
 
 def _same(name: str) -> str:
-    """Equal for names that some file system takes for the same."""
+    """Equal for names that some file systems cannot distinguish."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -80,7 +79,7 @@ def _safe_part(part: str) -> str:
 
 
 def _marked(name: str, part: str) -> str:
-    """The ending stays, because programs know files by it."""
+    """Keeps the suffix, by which programs recognize files."""
     stem, dot, ending = name.rpartition(".")
     if not (stem and ending.isascii() and ending.isalnum() and len(ending) <= 10):
         stem, dot, ending = name.rstrip(". "), "", ""
@@ -93,7 +92,7 @@ def _unreserved(stem: str) -> str:
 
 
 def _word(value: Any) -> str | None:
-    """A value as it can be told from all others; None where that needs a digest."""
+    """An unambiguous text of a value; None if it needs a digest."""
     if isinstance(value, str):
         return value if _WORD.fullmatch(value) and value not in _READ_OTHERWISE else None
     if isinstance(value, (list, dict)) or (isinstance(value, float) and not math.isfinite(value)):

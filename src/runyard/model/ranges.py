@@ -1,4 +1,4 @@
-"""Numbers as people and schedulers write many of them."""
+"""Lists of numbers in the notation of users and schedulers."""
 
 from __future__ import annotations
 

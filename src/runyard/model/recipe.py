@@ -6,95 +6,101 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from runyard import errors
-from runyard.model import fields, native_units, schema, spec, template, units
+from runyard.model import fields, native_units, schema, spec_values, template, units
+from runyard.model.declaration import Beside, Declared, declared, field, names, plain, read
+from runyard.model.json_schema import ANYTHING, or_null, record
 from runyard.model.native_units import Writing
 from runyard.model.reply import Reply
-from runyard.model.resources import MAX_COUNT, Resources
+from runyard.model.resources import Resources
 from runyard.model.roles import Caller, Role
 from runyard.model.spec import RunSpec
+from runyard.model.values import Checked, Choice, Duration, Part, Size, Text, Whole
 
-RUN_FIELDS = (
-    "command", "name", "project", "params_as", "env", "cwd", "code", "data", "python_env", "resources", "inputs",
-    "outputs", "metrics", "keep", "split_output", "site", "node", "exclude", "labels", "options", "priority", "retry",
-    "stop", "checkpoint", "tags",
-)  # fmt: skip
-OWN_FIELDS = ("description", "schema", "bounds", "resources_from", "options_from", "callers", "reply")
-COUNTED = ("nodes", "cpus", "gpus")
-SIZES = ("memory", "gpu_memory")
-BOUNDED = (*COUNTED, *SIZES, "time")
+COUNTED = names(Resources, lambda one: isinstance(one.value, Whole))
+SIZES = names(Resources, lambda one: isinstance(one.value, Size))
+TIMES = names(Resources, lambda one: isinstance(one.value, Duration))
+BOUNDED = (*COUNTED, *SIZES, *TIMES)
 # What may become a part of a scheduler's line: no blank, quote or sign that a shell or another line would begin with.
 OPTION_VALUE = re.compile(r"[\w.][\w.@+:/,=%-]{0,199}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class Wanted(Declared):
     """Where a request says how much of a resource it wants, and in whose way of writing."""
 
-    param: str
-    writing: Writing = Writing.RUNYARD
+    place: ClassVar[str] = "resources_from"
+    short: ClassVar[str] = "param"
 
-    @classmethod
-    def parse(cls, value: object, where: str) -> Wanted:
-        given = {"param": value} if isinstance(value, str) else fields.mapping(value, where, ("param", "writing"))
-        return cls(
-            param=fields.text(given.get("param"), f"{where}.param", 200),
-            writing=Writing(fields.one_of(given.get("writing", Writing.RUNYARD), f"{where}.writing", list(Writing))),
-        )
+    param: str = field(Text(200), help="The parameter, as name or a.b")
+    writing: Writing = field(Choice(Writing), default=Writing.RUNYARD, help="Whose units a bare number has")
 
-    def to_json(self) -> dict[str, str]:
-        return {"param": self.param, "writing": self.writing.value}
+
+def _bounds(value: object, where: str) -> dict[str, int]:
+    found = read(Resources, fields.mapping(value, where, BOUNDED), where)
+    return {name: int(amount) for name, amount in found.items()}
+
+
+def _resources_from(value: object, where: str) -> dict[str, Wanted]:
+    given = fields.mapping(value, where, BOUNDED)
+    return {name: Wanted.parse(item, f"{where}.{name}") for name, item in given.items()}
+
+
+def _options_from(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise errors.InvalidInput(f"{where}: must be a mapping of options to parameters")
+    return {fields.text(name, where, 100): fields.text(param, f"{where}.{name}", 200) for name, param in value.items()}
+
+
+BOUNDS = record({name: or_null(declared(Resources)[name].value.schema("The most")) for name in BOUNDED}, required=[])
+RESOURCES_FROM = record(dict.fromkeys(BOUNDED, Part(Wanted, inline=True).schema("")), required=[])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
+class Recipe(Declared):
     """Build it with `parse`, which checks everything that came from outside."""
 
-    run: RunSpec  # what is started; `{name}` in its command is a parameter of the request
-    description: str = ""
-    schema: dict[str, Any] = field(default_factory=dict)  # JSON Schema of the parameters
-    bounds: dict[str, int] = field(default_factory=dict)  # the most of each resource that a request may ask for
-    resources_from: dict[str, Wanted] = field(default_factory=dict)
-    options_from: dict[str, str] = field(default_factory=dict)  # for the site's scheduler, by parameter
-    callers: tuple[str, ...] = ()  # names of tokens that may call it; none: every member
-    reply: Reply = field(default_factory=Reply)  # what a program that asked through the broker is told
+    place: ClassVar[str] = "recipe"
+    root: ClassVar[bool] = True
+    brief: ClassVar[bool] = True
+    about: ClassVar[str] = "A run that other programs start with parameters. The further fields are those of a run."
+
+    description: str = field(Text(2000, empty=True), default="", help="For people")
+    schema: dict[str, Any] = field(
+        Checked(schema.parse, ANYTHING), make=dict,
+        help="JSON Schema of the parameters; references inside it alone",
+    )  # fmt: skip
+    bounds: dict[str, int] = field(Checked(_bounds, BOUNDS), make=dict, help="The most that a request may ask for")
+    resources_from: dict[str, Wanted] = field(
+        Checked(_resources_from, RESOURCES_FROM), make=dict,
+        help="Which parameter of a request says how much of a resource it wants",
+    )  # fmt: skip
+    options_from: dict[str, str] = field(
+        Checked(_options_from, spec_values.OPTIONS.schema("")), make=dict,
+        help="Which parameter of a request is which option of the scheduler",
+    )  # fmt: skip
+    callers: tuple[str, ...] = field(spec_values.NAMES, default=(), help="Tokens that may call it; none: every member")
+    reply: Reply = field(Part(Reply, inline=True), make=Reply)
+    # What is started; `{name}` in its command is a parameter of the request.
+    run: RunSpec = field(Beside(RunSpec, lambda one: one.recipe))
 
     @classmethod
-    def parse(cls, value: object) -> Recipe:
-        given = fields.mapping(value, "recipe", (*OWN_FIELDS, *RUN_FIELDS))
-        own = {name: given.pop(name) for name in OWN_FIELDS if given.get(name) is not None}
-        recipe = cls(
-            run=RunSpec.parse({name: item for name, item in given.items() if name in RUN_FIELDS}),
-            description=fields.text(own.get("description", ""), "description", 2000, empty=True),
-            schema=schema.parse(own.get("schema", {})),
-            bounds=_bounds(own.get("bounds", {})),
-            resources_from=_resources_from(own.get("resources_from", {})),
-            options_from=_options_from(own.get("options_from", {})),
-            callers=_callers(own.get("callers", [])),
-            reply=Reply.parse(own.get("reply", {})),
-        )
+    def parse(cls, value: object, where: str = "") -> Recipe:
+        recipe = cls(**read(cls, value, where))
         recipe._check()
         return recipe
 
     def to_json(self) -> dict[str, Any]:
         """The shortest mapping that parses to the same recipe."""
-        own = {
-            "description": self.description,
-            "schema": self.schema,
-            "bounds": self.bounds,
-            "resources_from": {name: wanted.to_json() for name, wanted in self.resources_from.items()},
-            "options_from": self.options_from,
-            "callers": list(self.callers),
-            "reply": self.reply.to_json(),
-        }
-        return {**{name: item for name, item in own.items() if item}, **self.run.to_json()}
+        wanted = {name: wanted.to_json() for name, wanted in self.resources_from.items()}
+        return {**plain(self), **({"resources_from": wanted} if wanted else {})}
 
     def prepare(self, name: str, given: Mapping[str, Any]) -> RunSpec:
         """The run that these parameters mean; raises InvalidInput when the recipe does not allow them."""
-        params = spec.params_mapping(schema.with_defaults(dict(given), self.schema))
+        params = spec_values.params_mapping(schema.with_defaults(dict(given), self.schema))
         schema.check(params, self.schema, "params")
         # A run without parameters keeps its braces, so they are resolved here, where a recipe has none to keep.
         command = self.run.command if params else template.fill(self.run.command, params)
@@ -159,7 +165,7 @@ class Recipe:
 def show_amount(resource: str, amount: float) -> str:
     if resource in SIZES:
         return units.show_size(int(amount))
-    return units.show_duration(amount) if resource == "time" else f"{amount:g} {resource}"
+    return units.show_duration(amount) if resource in TIMES else f"{amount:g} {resource}"
 
 
 def _amount(resource: str, wanted: Wanted, params: Mapping[str, Any]) -> int | None:
@@ -190,40 +196,12 @@ def _read(resource: str, text: str, writing: Writing, where: str) -> int:
     if resource in COUNTED:
         if not (text.isascii() and text.strip().isdigit()):
             raise errors.InvalidInput(f"{where}: {text!r} is not a whole number")
-        return fields.integer(int(text), where, 0 if resource == "gpus" else 1, MAX_COUNT)
-    parse = native_units.parse_time if resource == "time" else native_units.parse_size
+        return int(declared(Resources)[resource].value.parse(int(text), where))
+    parse = native_units.parse_time if resource in TIMES else native_units.parse_size
     amount = parse(text, writing, where)
     if amount is None:
         raise errors.InvalidInput(f"{where}: {text!r} means no limit, which a recipe does not give", "name an amount")
     return amount
-
-
-def _bounds(value: object) -> dict[str, int]:
-    given = fields.mapping(value, "bounds", BOUNDED)
-    try:
-        checked = Resources.parse(given)
-    except errors.InvalidInput as error:
-        raise errors.InvalidInput(error.message.replace("resources", "bounds", 1), error.fix) from None
-    return {name: getattr(checked, name) for name, item in given.items() if item is not None}
-
-
-def _resources_from(value: object) -> dict[str, Wanted]:
-    given = fields.mapping(value, "resources_from", BOUNDED)
-    return {name: Wanted.parse(item, f"resources_from.{name}") for name, item in given.items()}
-
-
-def _options_from(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput("options_from: must be a mapping of options to parameters")
-    return {
-        fields.text(name, "options_from", 100): fields.text(param, f"options_from.{name}", 200)
-        for name, param in value.items()
-    }
-
-
-def _callers(value: object) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else fields.texts(value, "callers", 100)
-    return tuple(dict.fromkeys(spec.name_text(name, "callers") for name in names))
 
 
 def _is_possible(name: str, rules: schema.Schema) -> bool:

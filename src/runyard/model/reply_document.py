@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 def compose(outcome: Outcome, room: int) -> Document:
-    """What the sender is told, no larger than `room` bytes as JSON."""
+    """The reply, no larger than `room` bytes as JSON."""
     if outcome.error:
         return {"error": outcome.error}
     told = [_Told.of(run, outcome.reply) for run in outcome.runs]
@@ -43,10 +43,10 @@ def to_bytes(document: Document) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Told:
-    """What is said of one run, with its files as links at first."""
+    """The document of one run, with its files as links at first."""
 
     document: Document
-    files: list[tuple[LeftFile, Document]]  # those that may be inside, and what is said of each
+    files: list[tuple[LeftFile, Document]]  # files that may be embedded, with their entries
 
     @classmethod
     def of(cls, run: RunOutcome, reply: Reply) -> _Told:
@@ -69,7 +69,7 @@ def _entry(file: LeftFile) -> Document:
 
 
 def _put_inside(told: list[_Told], left: int) -> None:
-    """The smallest first: so most of them are inside."""
+    """Embed the smallest first, to embed as many as possible."""
     for file, entry in sorted((pair for one in told for pair in one.files), key=lambda pair: pair[0].size):
         cost = 4 * ((file.size + 2) // 3) + _FRAME
         if cost > left:
@@ -95,7 +95,7 @@ def _without_files(outcome: Outcome, told: list[_Told], document: Document, room
 
 
 def _values(run: RunOutcome, places: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Null where there is none: a run that failed need not have written its file."""
+    """Null if there is none: a failed run may not have written its file."""
     by_path = {file.path: file for file in run.files}
     for name, place in places.items():
         path, _, inside = place.partition(":")

@@ -1,6 +1,6 @@
-"""What a message of another program means, and what it is answered: the contract between intakes and formats.
+"""Requests of other programs and their replies: the contract between intakes and formats.
 
-A format is one way of writing requests and replies. It is pure: bytes in, parameters out; an outcome in, bytes out.
+A format is one notation of requests and replies. It is pure: bytes in, parameters out; an outcome in, bytes out.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from runyard.model.reply import Reply
 
 Params = dict[str, Any]
-LONGEST = 255  # bytes of a short text in AMQP
+LONGEST = 255  # bytes of a short string in AMQP
 
 
 class Incoming(Protocol):
-    """A message as a format sees it."""
+    """The parts of a message that a format uses."""
 
     @property
     def body(self) -> bytes: ...
@@ -34,22 +34,22 @@ class Incoming(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sender:
-    """Who waits for what, as far as a message says it."""
+    """The reply address and identity of a message."""
 
-    identity: str = ""  # by which the message is known when it comes again; '': by nothing
+    identity: str = ""  # identifies the message when it is delivered again; '': it has none
     correlation_id: str | None = None
     reply_to: str | None = None
 
     @classmethod
     def of(cls, message: Incoming, *, correlation_id: object = None) -> Sender:
-        """By the correlation id, which a format may find elsewhere, or else by the message id."""
+        """Identified by the correlation id, which a format may find elsewhere, or else by the message id."""
         correlation, own = plain(correlation_id) or plain(message.correlation_id), plain(message.message_id)
         identity = f"correlation id {correlation}" if correlation else f"message id {own}" if own else ""
         return cls(identity=identity, correlation_id=correlation, reply_to=plain(message.reply_to))
 
 
 def plain(value: object) -> str | None:
-    """A text as a database takes it; None for what is none: the library hands on bytes that are not UTF-8."""
+    """A string that a database accepts; None for anything else: the library passes on bytes that are not UTF-8."""
     if not isinstance(value, str) or not value or "\0" in value:
         return None
     return value if len(value.encode()) <= LONGEST else None
@@ -60,26 +60,26 @@ class Asked:
     """One delivery of a message."""
 
     sender: Sender
-    digest: str  # of what it asks for
-    redelivered: bool = False  # the broker has handed it to somebody before
+    digest: str  # of the request's contents
+    redelivered: bool = False  # the broker has delivered it before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftFile:
-    """A file that a run left."""
+    """An output file of a run."""
 
     path: str
     size: int
     digest: str
     read: Callable[[], bytes] = field(repr=False)
-    link: Callable[[], dict[str, Any]] = field(repr=False)  # {"url", "expires_at"}; empty where the yard has no address
+    link: Callable[[], dict[str, Any]] = field(repr=False)  # {"url", "expires_at"}; empty if the yard has no address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOutcome:
     view: Mapping[str, Any]  # all fields that a recipe may name for its replies
     files: Sequence[LeftFile] = ()
-    log_end: Callable[[], str] = field(default=str, repr=False)  # the last of what it printed
+    log_end: Callable[[], str] = field(default=str, repr=False)  # the last lines of its log
 
     @property
     def error(self) -> str:
@@ -93,20 +93,20 @@ class RunOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a request ended: refused with an error, or with all its runs over."""
+    """How a request ended: refused with an error, or with all its runs finished."""
 
     id: int
     queue: str  # the intake's name
     correlation_id: str | None
     reply_to: str
     error: str = ""
-    is_group: bool = False  # it asked for several runs
+    is_group: bool = False  # it requested several runs
     runs: Sequence[RunOutcome] = ()
-    reply: Reply = field(default_factory=Reply)  # what the recipe wants to be told
+    reply: Reply = field(default_factory=Reply)  # the contents that the recipe sets
 
 
 class Format(Protocol):
-    """`read` raises InvalidInput with one sentence for the sender; the others never raise for what a message says."""
+    """`read` raises InvalidInput with one sentence for the sender; the others never raise because of a message."""
 
     def identify(self, message: Incoming) -> Sender: ...
 
@@ -115,5 +115,5 @@ class Format(Protocol):
         ...
 
     def write(self, outcome: Outcome, room: int) -> bytes:
-        """The reply, no larger than `room` bytes: where that is not enough, one that says so."""
+        """The reply, no larger than `room` bytes: if that is not enough, an error that says so."""
         ...

@@ -1,41 +1,61 @@
-"""What a run asks for, and what a site has."""
+"""What a run requests, and what a site has."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from runyard.model import fields, units
+from runyard.model import units
+from runyard.model.declaration import Declared, Option, declared, field, names
+from runyard.model.values import Duration, Flag, Many, Part, Size, Text, Whole
 
 MAX_COUNT = 1_000_000
-MAX_MEMORY = 1 << 60
-MAX_TIME = 10 * 366 * 86400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resources:
-    """One run's request. `None` means not asked for: no limit and no slot of that kind.
+class Resources(Declared):
+    """One run's request. `None` means not requested: no limit and no slot of that kind.
 
     The run's process starts on the first of its nodes; cpus, memory and gpus are those of each node.
     """
 
-    nodes: int = 1
-    cpus: int = 1
-    memory: int | None = None  # bytes
-    gpus: int = 0
-    gpu_type: str | None = None  # a part of the GPU's name, such as "a100"
-    gpu_memory: int | None = None  # bytes each GPU must have
-    time: int | None = None  # seconds
+    place: ClassVar[str] = "resources"
+    about: ClassVar[str] = "What a run requests. A field that is missing or null is not requested."
 
-    @classmethod
-    def parse(cls, value: object) -> Resources:
-        given = fields.mapping(value, "resources", _PARSERS)
-        return cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
+    nodes: int = field(
+        Whole(1, MAX_COUNT), default=1,
+        track=True, help="Nodes of a cluster, each with the other resources; the command starts on the first",
+        option=Option("--nodes", "N"),
+    )  # fmt: skip
+    cpus: int = field(
+        Whole(1, MAX_COUNT), default=1, track=True,
+        help="CPU cores; also sets thread variables such as OMP_NUM_THREADS",
+        option=Option("--cpus", "N"),
+    )  # fmt: skip
+    memory: int | None = field(
+        Size(), default=None, brief=True, track=True, help="Memory that is reserved and enforced",
+        option=Option("--memory", "SIZE", "Memory limit, such as 4G."),
+    )  # fmt: skip
+    gpus: int = field(
+        Whole(0, MAX_COUNT), default=0, track=True, help="GPUs, exclusive to this run", option=Option("--gpus", "N")
+    )
+    gpu_type: str | None = field(
+        Text(100), default=None, brief=True, track=True, help="Part of the GPU's name, such as a100",
+        option=Option("--gpu-type", "TEXT"),
+    )  # fmt: skip
+    gpu_memory: int | None = field(
+        Size(),
+        default=None,
+        brief=True,
+        track=True,
+        help="Memory that each GPU must have",
+        option=Option("--gpu-memory", "SIZE"),
+    )
+    time: int | None = field(
+        Duration(), default=None, brief=True, help="Time limit",
+        option=Option("--time", "DURATION", "Time limit, such as 90s, 2h or 1:30:00."),
+    )  # fmt: skip
 
     def describe(self) -> str:
         parts = [f"{self.nodes} nodes"] if self.nodes > 1 else []
@@ -47,54 +67,42 @@ class Resources:
         return ", ".join(parts) + (" on each" if self.nodes > 1 else "")
 
 
-_PARSERS: dict[str, Callable[[object], Any]] = {
-    "nodes": lambda value: fields.integer(value, "resources.nodes", 1, MAX_COUNT),
-    "cpus": lambda value: fields.integer(value, "resources.cpus", 1, MAX_COUNT),
-    "memory": lambda value: fields.at_most(units.parse_size(value, "resources.memory"), "resources.memory", MAX_MEMORY),
-    "gpus": lambda value: fields.integer(value, "resources.gpus", 0, MAX_COUNT),
-    "gpu_type": lambda value: fields.text(value, "resources.gpu_type", 100),
-    "gpu_memory": lambda value: fields.at_most(
-        units.parse_size(value, "resources.gpu_memory"), "resources.gpu_memory", MAX_MEMORY
-    ),
-    "time": lambda value: fields.at_most(units.parse_duration(value, "resources.time"), "resources.time", MAX_TIME),
-}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gpu:
-    uuid: str
-    type: str = ""
-    memory: int = 0
+class Gpu(Declared):
+    place: ClassVar[str] = "gpu"
+
+    uuid: str = field(Text(1000))
+    type: str = field(Text(1000, empty=True), default="", help="Its name")
+    memory: int = field(Whole(0, units.MAX_MEMORY), default=0, help="Bytes")
 
     def suits(self, asked: Resources) -> bool:
         return (asked.gpu_type or "").lower() in self.type.lower() and self.memory >= (asked.gpu_memory or 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Capacity:
-    """Slots of a node: all of them, or those that are free now. An elastic place has a queue of its own: everything
-    fits there, and how much it takes at once is not counted in slots."""
+class Capacity(Declared):
+    """Slots of a node: all of them, or the free ones. An elastic site has its own queue: everything fits there, and
+    its slots are not counted."""
 
-    cpus: int = 0
-    memory: int = 0
-    gpus: tuple[Gpu, ...] = ()
-    elastic: bool = False
+    place: ClassVar[str] = "capacity"
+    about: ClassVar[str] = "Slots: all of them, or the free ones; below zero if a site was made smaller."
+
+    cpus: int = field(Whole(-MAX_COUNT, MAX_COUNT), default=0, needed=True, help="CPU slots")
+    memory: int = field(Whole(-units.MAX_MEMORY, units.MAX_MEMORY), default=0, needed=True, help="Bytes")
+    gpus: tuple[Gpu, ...] = field(Many(Part(Gpu)), default=())
+    elastic: bool = field(Flag(), default=False, help="True: the site has its own queue, and everything fits")
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Capacity:
-        gpus = tuple(Gpu(**gpu) for gpu in value.get("gpus", ()))
-        return cls(cpus=value["cpus"], memory=value["memory"], gpus=gpus, elastic=value.get("elastic", False))
-
-    def to_json(self) -> dict[str, Any]:
-        gpus = [dataclasses.asdict(gpu) for gpu in self.gpus]
-        return {"cpus": self.cpus, "memory": self.memory, "gpus": gpus, "elastic": self.elastic}
+        """From JSON that was validated before."""
+        return cls(**{**value, "gpus": tuple(Gpu(**gpu) for gpu in value.get("gpus", ()))})
 
     def suitable(self, asked: Resources) -> list[Gpu]:
-        """GPUs that this request could take, smallest first so that big ones stay free."""
+        """GPUs that suit this request, smallest first so that large ones stay free."""
         return sorted((gpu for gpu in self.gpus if gpu.suits(asked)), key=lambda gpu: gpu.memory)
 
     def shortages(self, asked: Resources) -> list[str]:
-        """The kinds of slot that are missing; empty when the request fits."""
+        """The kinds of slots that are missing; empty if the request fits."""
         if self.elastic:
             return []
         short = ["nodes"] if asked.nodes > 1 else []
@@ -107,7 +115,7 @@ class Capacity:
         return short
 
     def minus(self, asked: Resources, gpu_uuids: Iterable[str] | None = None) -> Capacity:
-        """What is left; `gpu_uuids` says which GPUs were taken, else the first suitable ones."""
+        """What remains; `gpu_uuids` are the GPUs in use, else the first suitable ones."""
         if self.elastic:
             return self
         if gpu_uuids is None:
@@ -119,7 +127,15 @@ class Capacity:
             gpus=tuple(gpu for gpu in self.gpus if gpu.uuid not in taken),
         )
 
+    def counts(self) -> dict[str, int]:
+        """How many slots of each kind, memory in bytes."""
+        amounts = {name: getattr(self, name) for name in SLOTS}
+        return {name: len(amount) if isinstance(amount, tuple) else amount for name, amount in amounts.items()}
+
     def describe(self) -> str:
         if self.elastic:
             return "whatever its own queue allows"
         return f"one node with {self.cpus} cpus, {units.show_size(self.memory)} memory, {len(self.gpus)} gpus"
+
+
+SLOTS = names(Capacity, lambda one: one.name in declared(Resources))  # kinds of them: what a run takes of a node

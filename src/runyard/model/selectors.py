@@ -1,4 +1,4 @@
-"""Which runs a command means: `42`, `3-9`, `last`, `S1` or its name for those of a sweep, or several of them."""
+"""Selections of runs: `42`, `3-9`, `last`, `S1` or its name for those of a sweep, or several of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ class Selection:
 
     @property
     def sweep(self) -> int | str | None:
-        """The one that is meant and nothing beside it."""
+        """The only item, if it is a sweep."""
         return self.sweeps[0] if len(self.sweeps) == 1 and not self.ids and not self.last else None
 
 
 def parse_selectors(words: Iterable[str]) -> Selection:
-    """What is neither a number nor a range nor `last` is taken for the name of a sweep; whether there is one, the yard
-    knows."""
+    """A word that is neither a number nor a range nor `last` is the name of a sweep; the yard checks that it exists."""
     ids: dict[int, None] = {}
     sweeps: dict[int | str, None] = {}
     last = False
@@ -45,8 +44,8 @@ def parse_selectors(words: Iterable[str]) -> Selection:
 
 
 def _parts(text: str) -> list[str]:
-    """Of a list such as `1,4-6,S2`. All else is one name, whatever commas are in it. Nothing at all is most likely a
-    script's variable that is not set, and must not pass for a choice."""
+    """The items of a list such as `1,4-6,S2`. Anything else is one name, even with commas. An empty word is most likely
+    an unset variable of a script, and must not be accepted."""
     parts = [part for part in text.split(",") if part]
     if not parts:
         raise errors.InvalidInput(f"{text!r} names no run", "name runs like 42, 3-9, last or S1")
@@ -58,12 +57,12 @@ def is_sweep(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """Where only a sweep can be meant: neither `S1` nor a number."""
+    """Where only a sweep is possible: neither `S1` nor a number."""
     return bool(word) and not is_sweep(word) and not word.isdecimal()
 
 
 def sweep_number(word: int | str) -> int:
-    """The number of `S1`; a bare number means the same where only a sweep can be meant."""
+    """The number of `S1`; a bare number means the same where only a sweep is possible."""
     text = str(word)
     match = _SWEEP.fullmatch(text if text[:1] in ("S", "s") else f"S{text}")
     if match is None:

@@ -1,4 +1,4 @@
-"""Values of one metric, in the order of their steps, and few enough of them to be looked at."""
+"""Values of one metric, ordered by step and thinned out for display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from runyard.model.metrics import MOST_NAMES, Point
 
 TIME = ""  # no metric has this name
-MOST_HELD = 1_000_000  # of one metric: of more, only some steps are held
+MOST_HELD = 1_000_000  # of one metric: of more, only some steps are kept
 
 
 class Sample(NamedTuple):
@@ -19,16 +19,16 @@ class Sample(NamedTuple):
 
 
 class Series:
-    """Takes points attempt by attempt, as they were written. A step that comes again counts once, and the later value
-    is the one that counts: so does a run that goes on from a checkpoint mean it. Values without a step follow those
-    that have one, in the order in which they were reported, because a clock may be set back in between."""
+    """Collects points attempt by attempt, as they were written. A repeated step counts once, with the later value, as
+    after resuming from a checkpoint. Values without a step follow those with one, in the order of reporting, because a
+    clock may be set back in between."""
 
     def __init__(self, most: int = MOST_HELD) -> None:
         self._most = most
         self._by_step: dict[float, Sample] = {}
         self._stepless: list[Sample] = []
-        self._stride = 1  # only steps that are multiples of it are held
-        self._every, self._seen = 1, 0  # and of values without a step only each so many
+        self._stride = 1  # only steps that are multiples of it are kept
+        self._every, self._seen = 1, 0  # and only every n-th value without a step
 
     def add(self, point: Point) -> None:
         sample = Sample(point.step, point.at, point.value)
@@ -51,15 +51,15 @@ class Series:
             self._stepless = self._stepless[::2]
 
     def _thin(self) -> None:
-        """By the steps themselves: so another attempt leaves out the same ones."""
+        """By step, so that another attempt leaves out the same ones."""
         while len(self._by_step) > self._most // 2 and self._stride < 1 << 62:
             self._stride *= 2
             self._by_step = {step: sample for step, sample in self._by_step.items() if step % self._stride == 0}
 
 
 class Table:
-    """What a run has reported as rows, one for each step, with a column for each name. It takes points as `Series`
-    does. Values that were reported together without a step share a row, too."""
+    """The metrics of a run as rows, one per step, with a column per metric. It collects points as `Series` does. Values
+    that were reported together without a step share a row, too."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}  # in the order in which they were first seen
@@ -68,14 +68,14 @@ class Table:
 
     def add(self, point: Point) -> None:
         if point.name not in self.names and len(self.names) == MOST_NAMES:
-            return  # nobody keeps it, and a table with a column for each would fill every memory
+            return  # it is not stored either, and a column per name could exhaust the memory
         self.names.setdefault(point.name)
         row = self._by_step.setdefault(point.step, {}) if point.step is not None else self._row_at(point)
         row[point.name] = point.value
         row[TIME] = point.at
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """`{"step": 1, "time": 1763181001.2, "loss": 0.1}`: a metric of one of these two names goes before them."""
+        """`{"step": 1, "time": 1763181001.2, "loss": 0.1}`: a metric named `step` or `time` overrides these."""
         for step in sorted(self._by_step):
             yield self._row(step, self._by_step[step])
         for row in self._stepless:
@@ -100,7 +100,7 @@ class Table:
 
 
 def decimate(samples: Sequence[Sample], most: int) -> list[Sample]:
-    """At most so many of them: the lowest and the highest of each stretch, so that no spike is lost."""
+    """At most so many samples: the lowest and the highest of each interval, so that no spike is lost."""
     if len(samples) <= most:
         return list(samples)
     if most < 2:
@@ -111,7 +111,7 @@ def decimate(samples: Sequence[Sample], most: int) -> list[Sample]:
 
 
 def _extremes(samples: Sequence[Sample]) -> Iterable[Sample]:
-    """In their order. Where nothing is a number, that is what is to be seen."""
+    """In their order. If all are NaN, that is kept."""
     numbers = [(sample.value, index) for index, sample in enumerate(samples) if sample.value == sample.value]
     if not numbers:
         return samples[:1]

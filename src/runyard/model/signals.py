@@ -1,4 +1,4 @@
-"""How a run is told something: by which signal, and how long it may take to act on it."""
+"""Signals to a run, and how long it may take to react."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def parse(value: object, where: str) -> str:
 
 
 def parse_grace(value: object, where: str) -> int:
-    return 0 if value == 0 else fields.at_most(units.parse_duration(value, where), where, 86400)
+    return 0 if value in (0, "0", "0s") else fields.at_most(units.parse_duration(value, where), where, 86400)

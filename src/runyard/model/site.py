@@ -1,37 +1,69 @@
-"""A site as it is described once: where its runs execute, and by which words."""
+"""The description of a site: where and how its runs execute."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from runyard import errors
-from runyard.model import cache_limit, checkpoints, disk_reserve, fields, keep, nodes, spec, units
+from runyard.model import cache_limit, checkpoints, disk_reserve, fields, keep, nodes, spec_values, units
+from runyard.model.declaration import Declared, declared, field, read
+from runyard.model.json_schema import TEXTS
+from runyard.model.resources import SLOTS, Resources
+from runyard.model.values import Checked, Choice, Directory, Size, Text
 
-LOCAL = "local"  # the kind whose slots are those of the machine that the agent runs on
-SSH = "ssh"  # the kind whose logins are nodes, each with slots of its own
-YARD, AGENT = "yard", "agent"  # who serves a site: the yard's own process, or agents that dial in
+LOCAL = "local"  # the slots are those of the agent's machine
+SSH = "ssh"  # each login is a node with its own slots
+YARD, AGENT = "yard", "agent"  # which process serves a site: the yard's own, or agents that connect to it
+
+
+def _logins(value: object, where: str) -> tuple[str, ...]:
+    """A login that starts with a dash would be an option of ssh."""
+    logins = fields.texts(value, where, 300)
+    for login in logins:
+        if not login or login.startswith("-") or any(character.isspace() for character in login):
+            raise errors.InvalidInput(f"{where}: {login!r} is not a login", "write it like user@login.example.org")
+    return tuple(logins)
+
+
+def _lines(value: object, where: str) -> tuple[str, ...]:
+    return tuple(fields.texts(value, where, 10_000))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SiteSpec:
-    """Build it with `parse`, which checks everything that came from outside."""
+class SiteSpec(Declared):
+    """Build it with `parse`, which validates untrusted input."""
 
-    kind: str = LOCAL  # the backend: local, slurm, gridengine, ssh
-    dir: str | None = None  # a directory that the compute nodes see; None: in the home of whoever serves the site
-    ssh: tuple[str, ...] = ()  # login nodes, tried in order, or nodes; none: commands run where the agent runs
-    options: dict[str, str] = field(default_factory=dict)  # for the scheduler: account, partition, queue, …; for nodes
-    setup: tuple[str, ...] = ()  # shell lines that run on the compute node before each command
-    env: dict[str, str] = field(default_factory=dict)  # defaults; a run's own variables win
-    python: str | None = None  # interpreter for runners on the compute nodes
-    served_by: str = YARD
+    place: ClassVar[str] = "site"
+    root: ClassVar[bool] = True
+    about: ClassVar[str] = "Description of a site."
+
+    kind: str = field(spec_values.NAME, default=LOCAL, help="Its backend: local, slurm, gridengine, ssh")
+    dir: str | None = field(
+        Directory(), default=None,
+        help="Directory visible to the compute nodes (default: in the home of the user who serves the site)",
+    )  # fmt: skip
+    ssh: tuple[str, ...] = field(
+        Checked(_logins, TEXTS), default=(),
+        help="Login nodes, tried in order; for kind ssh the nodes themselves; none: commands run beside the agent",
+    )  # fmt: skip
+    options: dict[str, str] = field(
+        spec_values.OPTIONS, make=dict,
+        help="For the scheduler: account, partition, queue …; for kind ssh: cpus, node.gpus …",
+    )  # fmt: skip
+    setup: tuple[str, ...] = field(
+        Checked(_lines, TEXTS), default=(), help="Shell lines that run on the compute node before each command"
+    )
+    env: dict[str, str] = field(spec_values.ENV, make=dict, help="Default variables; the run's own values win")
+    python: str | None = field(Text(4096), default=None, help="Interpreter for runners on the compute nodes")
+    served_by: str = field(
+        Choice((YARD, AGENT)), default=YARD, help="yard: the yard's own process; agent: agents that connect to it"
+    )
 
     @classmethod
-    def parse(cls, value: object) -> SiteSpec:
-        given = fields.mapping(value, "site", _PARSERS)
-        made = cls(**{name: _PARSERS[name](item) for name, item in given.items() if item is not None})
+    def parse(cls, value: object, where: str = "") -> SiteSpec:
+        made = cls(**read(cls, value, where))
         if made.kind == SSH:
             _check_nodes(made)
         for option, text in made.options.items():
@@ -39,50 +71,30 @@ class SiteSpec:
         return made
 
     def nodes(self) -> dict[str, str]:
-        """Of the kind `ssh`: the login of each node, by the node's name."""
+        """For kind `ssh`: the login of each node, by the node's name."""
         return {node_name(login): login for login in self.ssh} if self.kind == SSH else {}
 
     def node_option(self, node: str, name: str) -> str:
-        """What is said of this node, or else of all of them; empty when nothing is."""
+        """The option of this node, or else of all nodes; empty if not set."""
         return self.options.get(f"{node}.{name}", self.options.get(name, ""))
 
     def labels_of(self, node: str) -> tuple[str, ...]:
-        """Of the kind `ssh`."""
+        """For kind `ssh`."""
         said = self.node_option(node, "labels")
         return nodes.parse_labels(said.split(","), "labels") if said else ()
 
-    def to_json(self) -> dict[str, Any]:
-        shown = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in shown.items()}
-
     def edited(self, changes: Mapping[str, Any]) -> SiteSpec:
-        """Options and variables are changed one by one, and an empty value removes one; the rest is replaced. What was
-        said of a node goes with it."""
-        given, whole = fields.mapping(changes, "site", _PARSERS), self.to_json()
+        """Options and variables are changed one by one, and an empty value removes one; other fields are replaced. A
+        node's own options are removed with it."""
+        given, whole = fields.mapping(changes, "site", declared(SiteSpec)), self.to_json()
         if self.kind == SSH and given.get("ssh"):
-            gone = self.nodes().keys() - {node_name(login) for login in _logins(given["ssh"])}
+            gone = self.nodes().keys() - {node_name(login) for login in _logins(given["ssh"], "ssh")}
             whole["options"] = {key: item for key, item in self.options.items() if key.rpartition(".")[0] not in gone}
         for name, value in given.items():
             if name in ("options", "env") and isinstance(value, Mapping):
                 value = {key: item for key, item in {**whole[name], **value}.items() if item != ""}
             whole[name] = value
         return SiteSpec.parse(whole)
-
-
-def _dir(value: object) -> str:
-    path = fields.text(value, "dir", 4096)
-    if not path.startswith("/"):
-        raise errors.InvalidInput(f"dir: {path!r} is not an absolute path", "start it with /")
-    return path.rstrip("/") or "/"
-
-
-def _logins(value: object) -> tuple[str, ...]:
-    """A login that began with a dash would be an option to ssh."""
-    logins = fields.texts(value, "ssh", 300)
-    for login in logins:
-        if not login or login.startswith("-") or any(character.isspace() for character in login):
-            raise errors.InvalidInput(f"ssh: {login!r} is not a login", "write it like user@login.example.org")
-    return tuple(logins)
 
 
 def node_name(login: str) -> str:
@@ -99,11 +111,11 @@ def _check_nodes(site: SiteSpec) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         fix = "give each a name of its own in ~/.ssh/config (Host), and use those names"
-        raise errors.InvalidInput(f"ssh: two nodes are called {twice!r}", fix)
+        raise errors.InvalidInput(f"ssh: two nodes have the name {twice!r}", fix)
 
 
 def _check_option(option: str, text: str, site: SiteSpec) -> None:
-    """Those that a scheduler has of its own are known to nobody else."""
+    """Options of a scheduler itself are not checked here."""
     node, _, name = option.rpartition(".") if site.kind == SSH else ("", "", option)
     where, known = f"options.{option}", NODE_OPTIONS if site.kind == SSH else PLACE_OPTIONS
     if node and node not in site.nodes():
@@ -125,7 +137,7 @@ def _path(text: str, where: str) -> str:
 
 
 Options = dict[str, Callable[[str, str], Any]]
-# What may be said of any site: its agent reads it, and no scheduler is told.
+# Options of any site: its agent reads them; they are not passed to a scheduler.
 PLACE_OPTIONS: Options = {
     "cache_limit": lambda text, _: cache_limit.parse(text),
     "keep": keep.checked,
@@ -134,24 +146,11 @@ PLACE_OPTIONS: Options = {
     "scratch": _path,
     "disk_reserve": lambda text, _: disk_reserve.parse(text),
 }
-# What may be said of the nodes of a site, or of one of them as `node.name`.
+# Options of the nodes of a site, or of one node as `node.name`.
 NODE_OPTIONS: Options = {
     **PLACE_OPTIONS,
-    "cpus": _count,
-    "memory": units.parse_size,
-    "gpus": _count,
+    **{name: units.parse_size if isinstance(declared(Resources)[name].value, Size) else _count for name in SLOTS},
     "python": _path,
     "ssh_config": _path,
     "labels": lambda text, where: nodes.parse_labels(text.split(","), where),
-}
-
-_PARSERS: dict[str, Callable[[Any], Any]] = {
-    "kind": lambda value: spec.name_text(value, "kind"),
-    "dir": _dir,
-    "ssh": _logins,
-    "options": spec.options_mapping,
-    "setup": lambda value: tuple(fields.texts(value, "setup", 10_000)),
-    "env": spec.env_mapping,
-    "python": lambda value: fields.text(value, "python", 4096),
-    "served_by": lambda value: fields.one_of(value, "served_by", (YARD, AGENT)),
 }

@@ -1,127 +1,263 @@
-"""A run as it is handed in: one schema for YAML files, JSON over HTTP and Python keywords."""
+"""A run as it is submitted: one declaration for YAML files, JSON over HTTP, Python keywords and the command line."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from runyard import errors
-from runyard.model import command, fields, globs, input_file, keep, nodes, output_file, passing, signals, staged
+from runyard.model import command, globs, input_file, keep, nodes, output_file, parameter_passing, spec_values, staged
 from runyard.model.array import Array
 from runyard.model.checkpoints import Checkpoint
+from runyard.model.declaration import Declared, Diff, Makes, Option, Reads, View, field, names, read
 from runyard.model.input_file import InputFile
+from runyard.model.json_schema import TEXTS, text
 from runyard.model.metric_patterns import MetricPatterns
 from runyard.model.nodes import NodeChoice
 from runyard.model.python_env import PythonEnv
 from runyard.model.resources import Resources
+from runyard.model.spec_values import LONGEST_TEXT, NAME, NAMES, RUN_NUMBERS
 from runyard.model.staged import Code, Data
 from runyard.model.states import FAILURES, Reason
+from runyard.model.values import Checked, Choice, Flag, Grace, OneOrMany, Part, Path, Signal, Switch, Text, Whole
 
 MOST_RUNS = (1 << 31) - 1  # in one sweep
-LONGEST_TEXT = 1 << 20  # bytes of one argument or value; Linux allows 128 KiB for one argument of execve
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RETRY_ON = (Reason.LOST, Reason.NODE_LOST, Reason.PREEMPTED)
 OPEN_MODES = (output_file.TRUNCATE, output_file.APPEND)
 DIALECTS = ("slurm", "gridengine")
+_OUTPUT_FILE = Checked(output_file.parse, text(pattern="^/", maxLength=4096))
+_NAMES_OF = "absolute; %j is the run's id, %A its array's, %N the node"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Retry:
-    """How often a run is tried again by itself, and after which endings."""
+class Retry(Declared):
+    """How often a run is retried automatically, and after which endings."""
 
-    max: int = 0
-    on: tuple[Reason, ...] = RETRY_ON
+    place: ClassVar[str] = "retry"
+    short: ClassVar[str] = "max"
+
+    max: int = field(
+        Whole(0, 100), default=0, help="Maximum number of automatic retries",
+        option=Option("--retry", "N", "Retry up to N times after failures of the machine."),
+    )  # fmt: skip
+    on: tuple[Reason, ...] = field(OneOrMany(Choice(FAILURES), Reason), default=RETRY_ON, help="After which endings")
 
     @classmethod
-    def parse(cls, value: object) -> Retry:
-        if isinstance(value, int):
-            value = {"max": value}
-        given = fields.mapping(value, "retry", ("max", "on"))
-        on = given.get("on") or list(RETRY_ON)
-        names = [on] if isinstance(on, str) else fields.texts(on, "retry.on", 100)
-        reasons = [fields.one_of(name, "retry.on", FAILURES) for name in names]
-        return cls(max=fields.integer(given.get("max", 1), "retry.max", 0, 100), on=tuple(map(Reason, reasons)))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"max": self.max, "on": list(self.on)}
+    def parse(cls, value: object, where: str = "") -> Retry:
+        """`on` alone means one retry."""
+        found = read(cls, value, where)
+        return cls(**{"max": 1, **found, "on": found.get("on") or RETRY_ON})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stop:
-    """How a run is asked to stop before it is made to: the signal, and the seconds it gets."""
+class Stop(Declared):
+    """How a run is stopped: the signal, and the seconds until it is killed."""
 
-    signal: str = "TERM"
-    grace: int = 10
+    place: ClassVar[str] = "stop"
 
-    @classmethod
-    def parse(cls, value: object) -> Stop:
-        given = fields.mapping(value, "stop", ("signal", "grace"))
-        return cls(
-            signal=signals.parse(given.get("signal", "TERM"), "stop.signal"),
-            grace=signals.parse_grace(given.get("grace", 10), "stop.grace"),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {"signal": self.signal, "grace": self.grace}
+    signal: str = field(
+        Signal(), default="TERM", help="Signal that requests a stop", option=Option("--stop-signal", "SIG")
+    )
+    grace: int = field(
+        Grace(), default=10, help="Time between the stop signal and SIGKILL",
+        option=Option("--grace", "DURATION", "Time between the stop signal and SIGKILL (default 10s)."),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunSpec:
-    """One run. Build it with `parse`, which checks everything that came from outside."""
+class RunSpec(Declared):
+    """One run. Build it with `parse`, which validates untrusted input."""
 
-    command: list[str] | str  # an argument vector, or one text for /bin/sh -c
-    script: str | None = None  # a program's text; `command` then is the list of its arguments
-    project: str = "default"
-    name: str = ""
-    params: dict[str, Any] = field(default_factory=dict)
-    params_as: str | None = None  # how they are added to the command, see model.passing
-    env: dict[str, str] = field(default_factory=dict)
-    cwd: str | None = None  # None: the staged code, or a fresh directory of the attempt
-    code: Code | None = None  # the snapshot that it runs in
-    data: tuple[Data, ...] = ()  # folders that it finds below $RUNYARD_DATA
-    python_env: PythonEnv = field(default_factory=PythonEnv)
-    seed: int | None = None
-    resources: Resources = field(default_factory=Resources)
-    inputs: tuple[InputFile, ...] = ()  # brought into $RUNYARD_INPUTS before it starts
-    outputs: tuple[str, ...] = ("**",)  # globs below OUTPUT_DIR that come back
-    metrics: MetricPatterns = field(default_factory=MetricPatterns)  # what is read from the lines that it prints
-    keep: str = ""  # what stays at the site after the end, see model.keep; empty: what the site says
-    split_output: bool = False  # keep stdout and stderr in files of their own beside the merged log
-    stdout: str | None = None  # a file of the user's that standard output goes to, see output_file
-    stderr: str | None = None  # the same for standard error; None: with standard output
-    open_mode: str = output_file.TRUNCATE
-    site: str | None = None  # None: any site that fits
-    node: tuple[str, ...] = ()  # of the site: any of these; see NodeChoice
-    exclude: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    options: dict[str, str] = field(default_factory=dict)  # for the site's scheduler
-    priority: int = 0  # higher goes first
-    after: tuple[int, ...] = ()  # runs that must have succeeded
-    after_any: tuple[int, ...] = ()  # runs that must have ended, however
-    index: int | None = None  # its number in its sweep, from 1
-    array: Array | None = None
-    dialect: str | None = None  # whose variables it finds, beside runyard's own
-    retry: Retry = field(default_factory=Retry)
-    stop: Stop = field(default_factory=Stop)
-    checkpoint: Checkpoint | None = None
-    tags: tuple[str, ...] = ()
-    idempotency_key: str | None = None
-    # {host, env, run}: defaults where the run executes on that host, and the run that it was made again from
-    origin: dict[str, Any] = field(default_factory=dict)
+    place: ClassVar[str] = "run"
+    root: ClassVar[bool] = True
+    brief: ClassVar[bool] = True
+    about: ClassVar[str] = "One run as it is submitted."
+
+    command: list[str] | str = field(
+        spec_values.COMMAND, missing=spec_values.NO_COMMAND, recipe=True, diff=Diff.COMMAND, makes=Makes.COMMAND,
+        help="A list of words, or one string for /bin/sh -c; with a script, its arguments. With params, {name} is "
+             "replaced by a parameter",
+    )  # fmt: skip
+    script: str | None = field(
+        Text(LONGEST_TEXT, raw=True), default=None, diff=Diff.APART, makes=Makes.COMMAND,
+        help="Text of a program, with a #! line or for /bin/sh; `command` is the list of its arguments",
+    )  # fmt: skip
+    project: str = field(
+        NAME, default="default", recipe=True, diff=Diff.LABELS, help="Project of the run",
+        option=Option("--project", "NAME", "Project of the run."),
+    )  # fmt: skip
+    name: str = field(
+        Text(200, empty=True), default="", recipe=True, diff=Diff.LABELS, help="Name of the run, shown in lists",
+        option=Option("--name", "TEXT", alone=True),
+    )  # fmt: skip
+    params: dict[str, Any] = field(
+        spec_values.PARAMS, make=dict, diff=Diff.APART, help="Parameters, also in the JSON file $RUNYARD_PARAMS",
+        rerun="Changed parameters; `model.depth` is a nested one",
+        option=Option(
+            "-p --param", "K=V", "Parameter for {K} in the command; JSON or text, a.b=1 nests. Repeatable.",
+            Reads.PAIRS, alone=True,
+        ),
+    )  # fmt: skip
+    params_as: str | None = field(
+        Choice(parameter_passing.WAYS), default=None, recipe=True, makes=Makes.COMMAND,
+        help="How to pass parameters that the command does not use: added to it, or to the environment",
+        option=Option(
+            "--params-as", "HOW",
+            "Pass parameters that the command does not use: flags (--lr 0.1), hydra (lr=0.1), json (one argument), "
+            "env (PARAM_LR).",
+        ),
+    )  # fmt: skip
+    resources: Resources = field(Part(Resources), make=Resources, recipe=True, diff=Diff.APART)
+    env: dict[str, str] = field(
+        spec_values.ENV, make=dict, recipe=True, diff=Diff.APART, makes=Makes.COMMAND, help="Environment variables",
+        option=Option("-e --env", "K[=V]", "Set a variable, or pass on its current value. Repeatable.", Reads.PAIRS),
+    )  # fmt: skip
+    cwd: str | None = field(
+        Path(), default=None, recipe=True, diff=Diff.COMMAND, makes=Makes.COMMAND,
+        drop_box="the run executes in its uploaded code",
+        help="Working directory, absolute (default: the copy of the code, or an empty directory)",
+        option=Option("--cwd", "DIR", "Working directory (default: the copy of the code, or the current one)."),
+    )  # fmt: skip
+    code: Code | None = field(
+        Part(Code), default=None, recipe=True, diff=Diff.APART, makes=Makes.CONTENT, staged=True,
+        option=Option(
+            "--code", "PATH",
+            "Run in a snapshot of this directory (default in a git checkout: the current one). Repeatable.", Reads.LIST,
+        ),
+    )  # fmt: skip
+    data: tuple[Data, ...] = field(
+        Checked(staged.parse_data, staged.FOLDERS), default=(), recipe=True, diff=Diff.APART, makes=Makes.CONTENT,
+        staged=True, help="Directories below $RUNYARD_DATA",
+        option=Option(
+            "--data", "[NAME=]DIR",
+            "Upload a directory, or use one of the site: /path/at/the/site. Repeatable.", Reads.LIST,
+        ),
+    )  # fmt: skip
+    python_env: PythonEnv = field(
+        Part(PythonEnv, inline=True), make=PythonEnv, recipe=True, diff=Diff.APART, makes=Makes.CONTENT,
+        help="Python environment: record, sync, none, conda:NAME or conda:/path; or built from a file",
+        rerun="Build the recorded Python environment at the site",
+        option=Option(
+            "--python-env", "WHICH",
+            "Python environment: record the current packages (default), sync: rebuild them at the site, none, "
+            "conda:NAME or conda:/path of the site, or a requirements.txt or environment.yml to build there.",
+        ),
+    )  # fmt: skip
+    seed: int | None = field(
+        Whole(0, (1 << 63) - 1), default=None, diff=Diff.APART, help="Random seed, available as $RUNYARD_SEED",
+        rerun="Change the random seed", option=Option("--seed", "N", alone=True),
+    )  # fmt: skip
+    inputs: tuple[InputFile, ...] = field(
+        Checked(input_file.parse, input_file.SCHEMA), default=(), recipe=True, diff=Diff.APART, makes=Makes.CONTENT,
+        staged=True, help="Files below $RUNYARD_INPUTS",
+        option=Option(
+            "--input", "URL[=NAME][,secret=S]",
+            "Fetch a file into $RUNYARD_INPUTS at the site, with one of its secrets. Repeatable.", Reads.FILES,
+        ),
+    )  # fmt: skip
+    outputs: tuple[str, ...] = field(
+        Checked(globs.parse, {**TEXTS, "default": ["**"]}), default=("**",), recipe=True,
+        help="Files below $OUTPUT_DIR to upload",
+        option=Option("--output", "GLOB", "Files of OUTPUT_DIR to upload (default: all). Repeatable.", Reads.LIST),
+    )  # fmt: skip
+    metrics: MetricPatterns = field(Part(MetricPatterns, inline=True), make=MetricPatterns, recipe=True)
+    keep: str = field(
+        Checked(keep.checked, text()), default="", recipe=True, diff=Diff.LABELS,
+        help="Files to keep at the site after the end: none, unsaved, outputs, failed:3d, all:7d (default: the site's)",
+        option=Option(
+            "--keep", "WHAT[:TIME]",
+            "Files to keep at the site after the end: none, unsaved (default), outputs, failed:3d, all:7d.",
+        ),
+    )  # fmt: skip
+    split_output: bool = field(
+        Flag(), default=False, recipe=True, help="Store stdout and stderr separately as well",
+        option=Option("--split-output", reads=Reads.FLAG),
+    )  # fmt: skip
+    stdout: str | None = field(
+        _OUTPUT_FILE, default=None, drop_box="its log is beside the bundle",
+        help=f"A file for standard output: {_NAMES_OF}",
+    )  # fmt: skip
+    stderr: str | None = field(
+        _OUTPUT_FILE, default=None, drop_box="its log is beside the bundle",
+        help=f"A file for standard error (default: with standard output): {_NAMES_OF}",
+    )  # fmt: skip
+    open_mode: str = field(
+        Choice(OPEN_MODES), default=output_file.TRUNCATE, help="append: other runs write to these files as well"
+    )
+    site: str | None = field(
+        NAME, default=None, recipe=True, diff=Diff.SITE, help="Site to run at (default: any that fits)",
+        rerun="Change the site", option=Option("--site", "NAME", "Run at this site only."),
+    )  # fmt: skip
+    node: tuple[str, ...] = field(
+        Checked(nodes.parse_names, nodes.NODES_SCHEMA), default=(), recipe=True, diff=Diff.SITE, alike=True,
+        help="Node of the site, or several to choose from",
+        option=Option("--node", "NAME", "Run on this node of the site, or on any of several.", Reads.COMMAS),
+    )  # fmt: skip
+    exclude: tuple[str, ...] = field(
+        Checked(nodes.parse_names, nodes.NODES_SCHEMA), default=(), recipe=True, diff=Diff.SITE, alike=True,
+        help="Nodes that it must not use",
+        option=Option("--exclude", "NAME", "Do not run on this node. Repeatable, or with commas.", Reads.COMMAS),
+    )  # fmt: skip
+    labels: tuple[str, ...] = field(
+        Checked(nodes.parse_labels, nodes.LABELS_SCHEMA), default=(), recipe=True, diff=Diff.SITE, alike=True,
+        help="Labels that the node must have, such as fast or rack=a",
+        option=Option(
+            "--label", "K[=V]", "Run only on nodes with this label, such as fast or rack=a. Repeatable.", Reads.COMMAS
+        ),
+    )  # fmt: skip
+    options: dict[str, str] = field(
+        spec_values.OPTIONS, make=dict, recipe=True, diff=Diff.SITE, alike=True,
+        help="Options of the site's scheduler, under its own names",
+        option=Option("--option", "K=V", "Option for the site's scheduler. Repeatable.", Reads.PAIRS),
+    )  # fmt: skip
+    priority: int = field(
+        Whole(-1000, 1000), default=0, recipe=True, diff=Diff.LABELS, help="Priority; higher starts first",
+        option=Option("--priority", "N"),
+    )  # fmt: skip
+    after: tuple[int, ...] = field(
+        RUN_NUMBERS, default=(), diff=Diff.LABELS, help="Runs that must succeed first",
+        option=Option("--after", "RUN", "Start after these runs have succeeded. Repeatable.", Reads.LIST),
+    )  # fmt: skip
+    after_any: tuple[int, ...] = field(RUN_NUMBERS, default=(), diff=Diff.LABELS, help="Runs that must end first")
+    index: int | None = field(
+        Whole(1, MOST_RUNS), default=None, sweep=False,
+        help="Index in its sweep: {index} in the command, $RUNYARD_INDEX",
+    )  # fmt: skip
+    array: Array | None = field(Part(Array), default=None, sweep=False, diff=Diff.APART)
+    dialect: str | None = field(
+        Choice(DIALECTS), default=None, help="Scheduler to emulate in variables such as SLURM_JOB_ID or JOB_ID"
+    )
+    retry: Retry = field(Part(Retry), make=Retry, recipe=True, diff=Diff.LABELS)
+    stop: Stop = field(Part(Stop), make=Stop, recipe=True)
+    checkpoint: Checkpoint | None = field(
+        Switch(Checkpoint), default=None, recipe=True, alike=True,
+        option=Option(
+            "--checkpoint", "",
+            "Send SIGUSR1 a minute before the time limit, and continue in another attempt, then and after a "
+            "preemption or the loss of the node.", Reads.FLAG,
+        ),
+    )  # fmt: skip
+    tags: tuple[str, ...] = field(
+        NAMES, default=(), recipe=True, diff=Diff.LABELS, help="Tags to filter by",
+        option=Option("--tag", "TAG", "Tag to filter by. Repeatable.", Reads.LIST),
+    )  # fmt: skip
+    idempotency_key: str | None = field(
+        Text(200), default=None, sweep=False, diff=Diff.APART, drop_box="the bundle's own name does that",
+        help="Submitting again with this key returns the first run",
+        option=Option("--idempotency-key", "TEXT", alone=True),
+    )  # fmt: skip
+    origin: dict[str, Any] = field(
+        spec_values.ORIGIN, make=dict, diff=Diff.APART, drop_box="the drop box sets it",
+        help="Host and environment of the submitter, the default if the run executes on that host; and the run that "
+             "it is a copy of",
+    )  # fmt: skip
 
     @classmethod
-    def parse(cls, value: object) -> RunSpec:
-        given = fields.mapping(value, "run", _PARSERS)
-        has_script = given.get("script") is not None
-        if given.get("command") is None or not (given["command"] or has_script):
-            raise errors.InvalidInput("run: no command", "say what to run, such as: -- python train.py")
-        parsers = {**_PARSERS, "command": _arguments} if has_script else _PARSERS
-        spec = cls(**{name: parsers[name](item) for name, item in given.items() if item is not None})
+    def parse(cls, value: object, where: str = "") -> RunSpec:
+        given = read(cls, value, where)
+        check = spec_values.check_arguments if "script" in given else spec_values.check_program
+        check(given["command"])
+        spec = cls(**given)
         spec.argv()
         return spec._with_streams_apart()
 
@@ -130,32 +266,16 @@ class RunSpec:
         return NodeChoice(node=self.node, exclude=self.exclude, labels=self.labels)
 
     def argv(self) -> list[str]:
-        """The words to execute, parameters filled in; raises when a `{name}` has no parameter."""
-        return command.argv_of(self._numbered())
+        """The words to execute, parameters filled in; raises if a `{name}` has no parameter."""
+        return command.argv_of(View(self))
 
     @property
     def number(self) -> int:
-        """In its sweep or array; 1 for a run that is alone."""
-        return command.number_of(self._numbered())
-
-    def _numbered(self) -> dict[str, Any]:
-        """What its command follows from."""
-        return {
-            "command": self.command, "params": self.params, "params_as": self.params_as, "index": self.index,
-            "array": {"index": self.array.index} if self.array is not None else None, "dialect": self.dialect,
-        }  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        """The shortest mapping that parses to the same spec."""
-        shown: dict[str, Any] = {}
-        for name, default in _DEFAULTS.items():
-            value = getattr(self, name)
-            if value != default:
-                shown[name] = _plain(value)
-        return shown
+        """Its index in its sweep or array; 1 for a single run."""
+        return command.number_of(View(self))
 
     def _with_streams_apart(self) -> RunSpec:
-        """Two files that others write to are copied from two of the run's own."""
+        """Files in append mode are copied from stdout and stderr of the run, which must then be separate."""
         apart = self.open_mode == output_file.APPEND and self.stderr is not None
         return self.evolve(split_output=True) if apart and not self.split_output else self
 
@@ -163,154 +283,10 @@ class RunSpec:
         return dataclasses.replace(self, **changes)
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _command(value: object) -> list[str] | str:
-    if isinstance(value, str):
-        return fields.text(value, "command", LONGEST_TEXT, raw=True)
-    words = fields.texts(value, "command", LONGEST_TEXT, raw=True)
-    if not words or not words[0]:
-        raise errors.InvalidInput("command: the first word is empty", "name the program to run")
-    return words
-
-
-def _arguments(value: object) -> list[str]:
-    if isinstance(value, str):
-        raise errors.InvalidInput("command: with a script it is the list of its arguments", "use [] for none")
-    return fields.texts(value, "command", LONGEST_TEXT, raw=True)
-
-
-def name_text(value: object, where: str) -> str:
-    """A name that may become a part of a path or a label: letters, digits, dot, dash, underscore."""
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise errors.InvalidInput(
-            f"{where}: {value!r} is not a good name",
-            "use up to 100 letters, digits, '.', '_', '-', starting with a letter or digit",
-        )
-    return value
-
-
-def params_mapping(value: object) -> dict[str, Any]:
-    """Parameters: any JSON values by name, of bounded size."""
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput("params: must be a mapping of names to values")
-    for key in value:
-        fields.text(key, "params", 200, raw=True)
-    try:
-        text = json.dumps(value, allow_nan=True)
-    except (TypeError, ValueError) as error:
-        raise errors.InvalidInput(
-            f"params: {error}", "use texts, numbers, true, false, null, lists and mappings"
-        ) from None
-    fields.at_most(len(text), "params", LONGEST_TEXT)
-    return dict(value)
-
-
-def env_mapping(value: object) -> dict[str, str]:
-    """Environment variables: good names, any text."""
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput("env: must be a mapping of names to texts")
-    for key, item in value.items():
-        if not isinstance(key, str) or not VARIABLE.fullmatch(key):
-            raise errors.InvalidInput(f"env: {key!r} is not a variable name", "use letters, digits and '_'")
-        fields.text(item, f"env.{key}", LONGEST_TEXT, empty=True, raw=True)
-    return dict(value)
-
-
-def options_mapping(value: object) -> dict[str, str]:
-    """Options for a scheduler: names and texts, in its own words."""
-    if not isinstance(value, Mapping):
-        raise errors.InvalidInput("options: must be a mapping of names to texts")
-    return {
-        fields.text(name, "options", 100): fields.text(str(item), f"options.{name}", 4096, empty=True)
-        for name, item in value.items()
-    }
-
-
-def _cwd(value: object) -> str:
-    path = fields.text(value, "cwd", 4096, raw=True)
-    if not path.startswith("/"):
-        raise errors.InvalidInput(f"cwd: {path!r} is not an absolute path", "start it with /")
-    return path
-
-
-def _seed(value: object) -> int:
-    return fields.integer(value, "seed", 0, (1 << 63) - 1)
-
-
-def _runs(value: object, where: str) -> tuple[int, ...]:
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return tuple(dict.fromkeys(fields.integer(item, where, 1, 1 << 62) for item in items))
-
-
-def _tags(value: object) -> tuple[str, ...]:
-    items = [value] if isinstance(value, str) else fields.texts(value, "tags", 100)
-    return tuple(dict.fromkeys(name_text(item, "tags") for item in items))
-
-
-def _origin(value: object) -> dict[str, Any]:
-    given = fields.mapping(value, "origin", ("host", "env", "run"))
-    again = {} if given.get("run") is None else {"run": fields.integer(given["run"], "origin.run", 1, 1 << 62)}
-    return {
-        "host": fields.text(given.get("host", ""), "origin.host", 300, empty=True),
-        "env": env_mapping(given.get("env", {})),
-        **again,
-    }
-
-
-_PARSERS: dict[str, Callable[[Any], Any]] = {
-    "command": _command,
-    "script": lambda value: fields.text(value, "script", LONGEST_TEXT, raw=True),
-    "project": lambda value: name_text(value, "project"),
-    "name": lambda value: fields.text(value, "name", 200, empty=True),
-    "params": params_mapping,
-    "params_as": lambda value: fields.one_of(value, "params_as", passing.WAYS),
-    "env": env_mapping,
-    "cwd": _cwd,
-    "code": Code.parse,
-    "data": staged.parse_data,
-    "python_env": PythonEnv.parse,
-    "seed": _seed,
-    "resources": Resources.parse,
-    "inputs": input_file.parse,
-    "outputs": lambda value: globs.parse(value, "outputs"),
-    "metrics": MetricPatterns.parse,
-    "keep": keep.checked,
-    "split_output": lambda value: fields.boolean(value, "split_output"),
-    "stdout": lambda value: output_file.parse(value, "stdout"),
-    "stderr": lambda value: output_file.parse(value, "stderr"),
-    "open_mode": lambda value: fields.one_of(value, "open_mode", OPEN_MODES),
-    "site": lambda value: name_text(value, "site"),
-    "node": lambda value: nodes.parse_names(value, "node"),
-    "exclude": lambda value: nodes.parse_names(value, "exclude"),
-    "labels": lambda value: nodes.parse_labels(value, "labels"),
-    "priority": lambda value: fields.integer(value, "priority", -1000, 1000),
-    "after": lambda value: _runs(value, "after"),
-    "after_any": lambda value: _runs(value, "after_any"),
-    "index": lambda value: fields.integer(value, "index", 1, MOST_RUNS),
-    "array": Array.parse,
-    "dialect": lambda value: fields.one_of(value, "dialect", DIALECTS),
-    "retry": Retry.parse,
-    "stop": Stop.parse,
-    "checkpoint": Checkpoint.parse,
-    "options": options_mapping,
-    "tags": _tags,
-    "idempotency_key": lambda value: fields.text(value, "idempotency_key", 200),
-    "origin": _origin,
-}
-FIELDS = tuple(_PARSERS)
-
-_DEFAULTS: dict[str, Any] = {
-    item.name: (
-        None
-        if item.name == "command"
-        else item.default_factory()
-        if item.default_factory is not dataclasses.MISSING
-        else item.default
-    )
-    for item in dataclasses.fields(RunSpec)
+FIELDS = names(RunSpec)
+STAGED = names(RunSpec, lambda one: one.staged)
+EXAMPLE = {
+    "command": ["python", "train.py", "--lr", "{lr}"],
+    "params": {"lr": 0.1},
+    "resources": {"cpus": 2, "memory": "4G"},
 }

@@ -1,72 +1,46 @@
-"""What a run brings along: the snapshot of its code, and folders of data. See `runyard.model.tree`."""
+"""What is uploaded with a run: a snapshot of its code, and directories of data. See `runyard.model.tree`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from runyard import errors
 from runyard.model import fields, paths
+from runyard.model.declaration import Declared, field
 from runyard.model.digest import check_digest
+from runyard.model.json_schema import Schema, listed, record, ref, text
+from runyard.model.values import Digest, Flag, Part, Text, Whole
 
-MOST_DATA = 100  # folders of one run
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Git:
-    """Where the code came from."""
-
-    head: str | None = None  # the commit; None before the first
-    branch: str | None = None  # None: detached
-    remote: str | None = None  # its address, without credentials
-    dirty: bool = False  # files differed from the commit, or were new
-    diff: str | None = None  # digest of what `git diff HEAD` said
-
-    @classmethod
-    def parse(cls, value: object, where: str) -> Git:
-        given = fields.mapping(value, where, ("head", "branch", "remote", "dirty", "diff"))
-        return cls(
-            head=_text_or_none(given, "head", where, 64),
-            branch=_text_or_none(given, "branch", where, 300),
-            remote=_text_or_none(given, "remote", where, 1000),
-            dirty=fields.boolean(given.get("dirty", False), f"{where}.dirty"),
-            diff=check_digest(given["diff"], f"{where}.diff") if given.get("diff") is not None else None,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "head": self.head, "branch": self.branch, "remote": self.remote, "dirty": self.dirty, "diff": self.diff
-        }  # fmt: skip
+MOST_DATA = 100  # directories of one run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Code:
-    """A snapshot that each attempt gets a copy of, as its working directory."""
+class Git(Declared):
+    place: ClassVar[str] = "git"
+    about: ClassVar[str] = "Where the code came from."
 
-    tree: str  # the digest
-    files: int
-    size: int  # bytes of all files
-    git: Git | None = None
+    head: str | None = field(Text(64), default=None, help="The commit; null before the first")
+    branch: str | None = field(Text(300), default=None, help="Its branch; null when detached")
+    remote: str | None = field(Text(1000), default=None, help="Its address, without credentials")
+    dirty: bool = field(Flag(), default=False, help="Files differed from the commit, or were new")
+    diff: str | None = field(Digest(), default=None, help="Digest of the output of `git diff HEAD`, a blob of the yard")
 
-    @classmethod
-    def parse(cls, value: object) -> Code:
-        given = fields.mapping(value, "code", ("tree", "files", "size", "git"))
-        git = given.get("git")
-        return cls(
-            tree=check_digest(given.get("tree"), "code.tree"),
-            files=fields.integer(given.get("files"), "code.files", 0, 1 << 30),
-            size=fields.integer(given.get("size"), "code.size", 0, 1 << 60),
-            git=None if git is None else Git.parse(git, "code.git"),
-        )
 
-    def to_json(self) -> dict[str, Any]:
-        git = None if self.git is None else self.git.to_json()
-        return {"tree": self.tree, "files": self.files, "size": self.size, "git": git}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Code(Declared):
+    place: ClassVar[str] = "code"
+    about: ClassVar[str] = "A snapshot of code, of which each attempt gets a copy as its working directory."
+
+    tree: str = field(Digest(), help="Digest of a tree that the yard has")
+    files: int = field(Whole(0, 1 << 30), help="Number of files")
+    size: int = field(Whole(0, 1 << 60), help="Total size in bytes")
+    git: Git | None = field(Part(Git), default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Data:
-    """A folder to read from: a tree that the yard has, or a path where the run executes. One of the two."""
+    """A directory to read from: a tree that the yard has, or a path where the run executes. One of the two."""
 
     to: str  # its name below $RUNYARD_DATA
     tree: str | None = None  # the digest
@@ -86,13 +60,24 @@ class Data:
         return {"tree": self.tree, "to": self.to} if self.tree else {"path": self.path, "to": self.to}
 
 
-def parse_data(value: object) -> tuple[Data, ...]:
+def parse_data(value: object, where: str = "data") -> tuple[Data, ...]:
     if not isinstance(value, (list, tuple)):
-        raise errors.InvalidInput("data: must be a list", "write it like: data: [{tree: sha256:…, to: corpora}]")
-    fields.at_most(len(value), "data", MOST_DATA)
-    found = tuple(Data.parse(item, f"data[{index}]") for index, item in enumerate(value))
-    paths.check_apart([item.to for item in found], "data")
+        raise errors.InvalidInput(f"{where}: must be a list", "write it like: data: [{tree: sha256:…, to: corpora}]")
+    fields.at_most(len(value), where, MOST_DATA)
+    found = tuple(Data.parse(item, f"{where}[{index}]") for index, item in enumerate(value))
+    paths.check_apart([item.to for item in found], where)
     return found
+
+
+_NAME = text("Its name below $RUNYARD_DATA", minLength=1, maxLength=paths.LONGEST_PATH)
+DATA_SCHEMA: Schema = {
+    "description": "A directory to read from: a tree that the yard has, or a path where the run executes.",
+    "anyOf": [
+        record({"tree": Digest().schema("Digest of a tree that the yard has"), "to": _NAME}),
+        record({"path": text("Absolute", pattern="^/", maxLength=paths.LONGEST_PATH), "to": _NAME}),
+    ],
+}
+FOLDERS = listed(ref("Data"), maxItems=MOST_DATA)
 
 
 def _site_path(value: object, where: str) -> str:
@@ -100,8 +85,3 @@ def _site_path(value: object, where: str) -> str:
     if not path.startswith("/"):
         raise errors.InvalidInput(f"{where}: {path!r} is not an absolute path", "start it with /")
     return path
-
-
-def _text_or_none(given: dict[str, Any], name: str, where: str, longest: int) -> str | None:
-    value = given.get(name)
-    return None if value is None else fields.text(value, f"{where}.{name}", longest)

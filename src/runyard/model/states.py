@@ -13,7 +13,7 @@ class RunState(enum.StrEnum):
     RUNNING = "running"  # the user's process was started
     SUCCEEDED = "succeeded"  # it exited with 0
     FAILED = "failed"  # it ended otherwise; `reason` says how
-    CANCELLED = "cancelled"  # somebody stopped it; `reason` says who
+    CANCELLED = "cancelled"  # it was stopped; `reason` says by whom
 
     @property
     def final(self) -> bool:
@@ -25,7 +25,7 @@ FINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 
 class AttemptState(enum.StrEnum):
     CLAIMED = "claimed"  # belongs to an agent, which stages and submits it
-    SUBMITTED = "submitted"  # handed to the backend: pending there
+    SUBMITTED = "submitted"  # submitted to the backend: pending there
     RUNNING = "running"  # its runner has started the user's process
     ENDED = "ended"  # settled; never changes again
 
@@ -36,15 +36,15 @@ class Reason(enum.StrEnum):
     ERROR = "error"  # the command exited non-zero or died by a signal of its own
     OOM = "oom"  # it needed more memory than it was granted
     TIMEOUT = "timeout"  # it reached its time limit
-    PREEMPTED = "preempted"  # the scheduler took its place away
-    NODE_LOST = "node_lost"  # the scheduler says the node failed
+    PREEMPTED = "preempted"  # the scheduler stopped it in favour of another job
+    NODE_LOST = "node_lost"  # the scheduler reports that the node failed
     LOST = "lost"  # it ended without a record: runner killed, machine rebooted, agent silent too long
     LAUNCH = "launch"  # the command could not be started
     STAGING = "staging"  # its directory, code or data could not be prepared
     REJECTED = "rejected"  # the scheduler refused it
     DEPENDENCY = "dependency"  # a run it comes after did not succeed
     DISK = "disk"  # the disk was full
-    USER = "user"  # cancelled by runyard on somebody's wish
+    USER = "user"  # cancelled through runyard on a user's request
     EXTERNAL = "external"  # cancelled by other means, such as scancel
     EARLY_STOP = "early_stop"  # a sweep stopped it
 

@@ -1,4 +1,4 @@
-"""Parameters into commands: `{name}`, `{model.lr}` for nested ones, `{{` and `}}` for literal braces."""
+"""Parameters in commands: `{name}`, `{model.lr}` for nested ones, `{{` and `}}` for literal braces."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def fill(command: list[str] | str, params: Mapping[str, Any]) -> list[str] | str:
-    """The command with its parameters in place; raises when a `{name}` has none, also without any parameters."""
+    """The command with its parameters filled in; raises if a `{name}` has no parameter."""
     if isinstance(command, str):
         return _fill(command, params, shlex.quote)
     return [_fill(word, params, str) for word in command]
 
 
 def placeholders(command: list[str] | str) -> list[str]:
-    """The names of all parameters in a command; raises when it has a lone brace."""
+    """The names of all parameters in a command; raises for a single brace."""
     found: dict[str, str] = {}
     for text in [command] if isinstance(command, str) else command:
         _replace(text, lambda name: found.setdefault(name, ""))
@@ -41,7 +41,7 @@ def _replace(text: str, value: Callable[[str], str]) -> str:
             return token[0]
         if match[1] is None:
             raise errors.InvalidInput(
-                f"command: a lone {token!r} in {text!r}", f"write {token * 2} for a literal brace"
+                f"command: a single {token!r} in {text!r}", f"write {token * 2} for a literal brace"
             )
         return value(match[1])
 
@@ -49,12 +49,12 @@ def _replace(text: str, value: Callable[[str], str]) -> str:
 
 
 def show_value(value: object) -> str:
-    """Texts as they are, everything else as JSON."""
+    """Strings as they are, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def look_up(name: str, params: Mapping[str, Any]) -> Any:
-    """A parameter by its name, or by its path with dots; raises when there is none."""
+    """A parameter by its name, or by its path with dots; raises if there is none."""
     value = find(name, params, _MISSING)
     if value is _MISSING:
         raise errors.InvalidInput(f"command: no parameter {name!r}", _offer(name, params))
@@ -62,7 +62,7 @@ def look_up(name: str, params: Mapping[str, Any]) -> Any:
 
 
 def find(name: str, params: Mapping[str, Any], otherwise: Any = None) -> Any:
-    """As `look_up`, for parameters that need not be there: what is most like the name takes long to say."""
+    """Like `look_up` for optional parameters, without the slow search for the nearest name."""
     if name in params:
         return params[name]
     value: Any = params
@@ -89,5 +89,5 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def names(params: Mapping[str, Any]) -> list[str]:
-    """Of all parameters, nested ones by their paths."""
+    """The names of all parameters, nested ones by their paths."""
     return list(flat(params))

@@ -1,11 +1,11 @@
-"""A folder as one blob: the names of its files with the digests of what is in them.
+"""A directory as one blob: the paths of its files with the digests of their contents.
 
-The same folder always gives the same bytes: canonical JSON, sorted by path, without spaces. A tree is therefore known
-by the digest of that JSON, as any other file.
+Equal directories give equal bytes: canonical JSON, sorted by path, without spaces. A tree is therefore identified by
+the digest of that JSON, like any other file.
 
     {"files":[["src/train.py","sha256:…",1204,0],["run.sh","sha256:…",88,1]],"links":[["latest","src/train.py"]]}
 
-Folders exist as far as files and links are in them.
+Empty directories are not kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST = 1 << 50  # bytes of one file
 
 
 class TreeFile(NamedTuple):
-    path: str  # relative to the folder
+    path: str  # relative to the directory
     digest: str
     size: int
     executable: bool
@@ -34,12 +34,12 @@ class TreeFile(NamedTuple):
 
 class TreeLink(NamedTuple):
     path: str
-    target: str  # relative to the link's own folder, and inside the tree
+    target: str  # relative to the link's own directory, and inside the tree
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Build it with `build` or `parse`, which check what came from outside."""
+    """Build it with `build` or `parse`, which validate untrusted input."""
 
     files: tuple[TreeFile, ...]
     links: tuple[TreeLink, ...] = ()
@@ -57,7 +57,7 @@ class Tree:
 
     @classmethod
     def parse(cls, data: bytes) -> Tree:
-        """Raises InvalidInput, also for a tree in any other spelling than `encode` gives."""
+        """Raises InvalidInput, also for a tree that is not in the canonical form of `encode`."""
         given = fields.mapping(json_text.parse_object(data), "tree", ("files", "links"))
         tree = cls.build(
             (TreeFile(*row) for row in _rows(given, "files", 4)), (TreeLink(*row) for row in _rows(given, "links", 2))
@@ -83,7 +83,7 @@ class Tree:
         return sum(file.size for file in self.files)
 
     def digests(self) -> dict[str, int]:
-        """What its files need, each once, with the size."""
+        """The digests of its files, each once, with the size."""
         return {file.digest: file.size for file in self.files}
 
 

@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them."""
+"""Sizes and durations in the notation of users."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 import re
 
 from runyard import errors
+
+MAX_MEMORY = 1 << 60  # bytes
+MAX_TIME = 10 * 366 * 86400  # seconds
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([KMGTP]?)(i?B?)", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -60,7 +63,7 @@ def _positive(number: int, field: str) -> int:
 
 
 def show_size(size: float | None) -> str:
-    """`1.5 GB` in powers of 1024, for people."""
+    """`1.5 GB` in powers of 1024."""
     if size is None:
         return "-"
     for unit in ("B", "KB", "MB", "GB", "TB"):
@@ -71,7 +74,7 @@ def show_size(size: float | None) -> str:
 
 
 def show_duration(seconds: float | None) -> str:
-    """`1.2s`, `45s`, `3m12s`, `2h05m`, `3d04h`, for people."""
+    """`1.2s`, `45s`, `3m12s`, `2h05m`, `3d04h`."""
     if seconds is None:
         return "-"
     if seconds < 10:

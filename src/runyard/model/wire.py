@@ -1,16 +1,24 @@
-"""What an agent and the yard say to each other. Each body is JSON by `to_json` and back by `from_json`."""
+"""The messages of agents and the yard. Each is JSON by `to_json` and back by `parse`."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from runyard import errors
+from runyard.model import fields, nodes
+from runyard.model.declaration import Declared, field
+from runyard.model.json_schema import text
 from runyard.model.nodes import EVERYBODY, Limits
 from runyard.model.resources import Capacity, Resources
+from runyard.model.spec_values import NAME, RUN_NUMBER
 from runyard.model.states import AttemptState
+from runyard.model.values import Checked, Choice, Digest, Flag, Many, Number, Object, Part, Plain, Text, Whole
 
+LARGEST = 1 << 62
+# Of the yard, which has checked it.
+ANY_TEXT = Checked(lambda value, where: fields.text(value, where, LARGEST, empty=True, raw=True), text())
 OUTPUTS, CHECKPOINTS = "outputs", "checkpoints"  # what may be wished for while an attempt goes on
 RELAYED_FILES = ("log", "stdout", "stderr", "metrics.jsonl", "usage.jsonl")  # what comes back by offset
 
@@ -25,218 +33,214 @@ class AttemptKey:
     def __str__(self) -> str:
         return f"{self.run}.{self.attempt}"
 
+    def to_json(self) -> str:
+        return str(self)
+
     @classmethod
     def from_text(cls, text: str) -> AttemptKey:
         run, _, attempt = text.partition(".")
         return cls(run=int(run), attempt=int(attempt))
 
 
+def _key(value: object, where: str) -> AttemptKey:
+    if not isinstance(value, str) or not KEY.fullmatch(value):
+        raise errors.InvalidInput(f"{where}: {str(value)[:80]!r} is not an attempt", "write it like 42.1")
+    return AttemptKey.from_text(value)
+
+
+KEY = re.compile(r"[1-9][0-9]{0,17}\.[1-9][0-9]{0,8}")
+ATTEMPT = Checked(_key, text("run.attempt, such as 42.1", pattern=f"^{KEY.pattern}$"))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hello:
+class Hello(Declared):
     """An agent introduces itself: `incarnation` rises with each start, and older ones are refused from then on."""
 
-    site: str
-    agent: str
-    node: str
-    boot_id: str
-    version: str
-    total: Capacity
-    lease: int = 0  # seconds it may be silent, where that is more than the yard's own lease: cron comes once a minute
-    labels: tuple[str, ...] = ()  # of the node
-    limits: Limits = EVERYBODY  # whose runs it takes
+    place: ClassVar[str] = "hello"
 
-    def to_json(self) -> dict[str, Any]:
-        told = {"total": self.total.to_json(), "labels": list(self.labels), "limits": self.limits.to_json()}
-        return {**_shallow(self), **told}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Hello:
-        read = {
-            "total": Capacity.from_json(value["total"]),
-            "labels": tuple(value.get("labels", ())),
-            "limits": Limits.from_json(value.get("limits", {})),
-        }
-        return cls(**{**value, **read})
+    site: str = field(NAME)
+    agent: str = field(NAME)
+    node: str = field(Text(300))
+    boot_id: str = field(Text(100, empty=True))
+    version: str = field(Text(100, empty=True))
+    total: Capacity = field(Part(Capacity))
+    # cron comes once a minute
+    lease: int = field(
+        Whole(0, 86400), default=0, help="Seconds it may be silent, where that is more than the yard's own lease"
+    )
+    labels: tuple[str, ...] = field(
+        Many(Checked(nodes.parse_label, nodes.LABEL_SCHEMA), nodes.MOST), default=(), help="Of the node"
+    )
+    limits: Limits = field(Part(Limits), default=EVERYBODY, help="Whose runs it takes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Disk:
-    """How much room there is where runs are written: of several such places the one that is nearest to being full."""
+class Disk(Declared):
+    place: ClassVar[str] = "disk"
+    about: ClassVar[str] = "Free space where runs are written; of several directories the one that is nearest to full."
 
-    path: str
-    free: int  # bytes
-    kept: int  # with less than this, nothing new is started
-    cache: int | None = None  # bytes of code and data that are there for later runs; None: nobody has looked yet
-    cache_limit: int | None = None
+    path: str = field(Text(4096, empty=True), help="Where runs are written")
+    free: int = field(Whole(0, LARGEST), help="Bytes")
+    kept: int = field(Whole(0, LARGEST), help="With less than this, nothing new is started")
+    cache: int | None = field(
+        Whole(0, LARGEST), default=None, help="Bytes of code and data for later runs; null: not known yet"
+    )
+    cache_limit: int | None = field(
+        Whole(0, LARGEST), default=None, help="What of that is kept at most, besides what runs need"
+    )
 
     @property
     def is_full(self) -> bool:
         return self.free < self.kept
 
-    def to_json(self) -> dict[str, Any]:
-        return _shallow(self)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resume(Declared):
+    place: ClassVar[str] = "resume"
+    about: ClassVar[str] = "What a later attempt may continue from."
+
+    tree: str | None = field(Digest(), default=None, help="The newest checkpoint that the yard has")
+    held: bool = field(Flag(), default=False, help="Checkpoints at its site, if there are any, are at least as new")
+    afresh: bool = field(Flag(), default=False, help="Continue from nothing: the user wants it to start anew")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resume:
-    """What a later attempt may go on from."""
-
-    tree: str | None = None  # the newest checkpoint that the yard has
-    held: bool = False  # what lies at its place is at least as new, if anything lies there
-    afresh: bool = False  # from nothing: somebody wants it to begin anew
-
-    def to_json(self) -> dict[str, Any]:
-        return _shallow(self)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class Claim(Declared):
     """An attempt that now belongs to an agent, with everything needed to run it."""
 
-    key: AttemptKey
-    batch: str  # the unique name of its batch
-    position: int  # its index in the batch, from 1
-    spec: dict[str, Any]  # RunSpec.to_json()
-    argv: list[str]
-    resources: Resources
-    avoid: tuple[str, ...] = ()  # nodes of the site that failed earlier attempts of the run
-    state: AttemptState = AttemptState.CLAIMED  # further on when an agent adopts what it had before
-    permit: float | None = None  # it may live for so many seconds after the yard last heard of its agent
-    resume: Resume | None = None  # of a later attempt than the first
+    place: ClassVar[str] = "claim"
+    about: ClassVar[str] = "An attempt that now belongs to the agent."
 
-    def to_json(self) -> dict[str, Any]:
-        told = {"key": str(self.key), "resources": self.resources.to_json(), "avoid": list(self.avoid)}
-        return {**_shallow(self), **told, "resume": self.resume.to_json() if self.resume else None}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Claim:
-        return cls(
-            **{
-                **value,
-                "key": AttemptKey.from_text(value["key"]),
-                "resources": Resources(**value["resources"]),
-                "avoid": tuple(value["avoid"]),
-                "state": AttemptState(value["state"]),
-                "resume": Resume(**value["resume"]) if value.get("resume") else None,
-            }
-        )
+    key: AttemptKey = field(ATTEMPT)
+    batch: str = field(ANY_TEXT, help="The unique name of its batch")
+    position: int = field(Whole(1, LARGEST), help="Its index in the batch")
+    spec: dict[str, Any] = field(Object(), help="The RunSpec, without fields that have their default")
+    argv: list[str] = field(Many(ANY_TEXT, make=list), help="The words to execute")
+    resources: Resources = field(Part(Resources))
+    avoid: tuple[str, ...] = field(
+        Many(ANY_TEXT), default=(), help="Nodes of the site that failed earlier attempts of the run"
+    )
+    state: AttemptState = field(
+        Choice(AttemptState), default=AttemptState.CLAIMED, help="Later ones when an agent adopts what it had before"
+    )
+    permit: float | None = field(
+        Number(), default=None, help="Seconds that it may live after the yard last heard of its agent"
+    )
+    resume: Resume | None = field(Part(Resume, inline=True), default=None, help="Of a later attempt than the first")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class ReportedOutput(Declared):
+    place: ClassVar[str] = "output"
+
+    path: str = field(Text(4096))
+    size: int = field(Whole(0, LARGEST), help="Bytes")
+    digest: str = field(Digest())
+    mode: int = field(Whole(0, 0o177777), help="Permission bits")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportedCheckpoint(Declared):
+    place: ClassVar[str] = "checkpoint"
+
+    tree: str | None = field(Digest(), default=None, help="The folder of its files; null: they are at its site only")
+    size: int = field(Whole(0, LARGEST), help="Bytes")
+    files: int = field(Whole(0, 1 << 31), help="How many")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report(Declared):
     """What an agent saw of one attempt. Repeating a report is harmless."""
 
-    key: AttemptKey
-    state: AttemptState
-    node: str | None = None
-    detail: str | None = None  # one line for people: "pending in Slurm: Priority"
-    granted: dict[str, Any] | None = None  # {cpus, memory, gpus: [uuid]}
-    native_id: str | None = None
-    started_at: float | None = None  # by the node's clock: shown, never compared
-    record: dict[str, Any] | None = None  # the exit record (status.json) of an attempt that left one
-    gone: str | None = None  # without a record: how we know that nothing of it runs any more
-    outputs: list[dict[str, Any]] = field(default_factory=list)  # [{path, size, digest, mode}]
-    brought: int | None = None  # of one that goes on: the wish for outputs that these answer
-    checkpoint: dict[str, Any] | None = None  # what it saved: {tree, size, files}; tree None: at its site only
-    saved: int | None = None  # of one that goes on: the wish for its checkpoints that this answers
+    place: ClassVar[str] = "report"
+    brief: ClassVar[bool] = True
+    about: ClassVar[str] = "What an agent saw of one attempt."
 
-    def to_json(self) -> dict[str, Any]:
-        shown = {name: value for name, value in _shallow(self).items() if value not in (None, [])}
-        return {**shown, "key": str(self.key)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Report:
-        key = AttemptKey.from_text(value["key"])
-        return cls(**{**value, "key": key, "state": AttemptState(value["state"])})
+    key: AttemptKey = field(ATTEMPT)
+    state: AttemptState = field(Choice(AttemptState), help="Where the attempt is in its life")
+    node: str | None = field(Text(300, empty=True), default=None)
+    detail: str | None = field(Text(1 << 16, empty=True), default=None, help='As in "pending in Slurm: Priority"')
+    granted: dict[str, Any] | None = field(Object(), default=None, help="{cpus, memory, gpus: [uuid]}")
+    native_id: str | None = field(Text(300, empty=True), default=None)
+    started_at: float | None = field(Number(), default=None, help="By the node's clock: shown, never compared")
+    record: dict[str, Any] | None = field(Object(), default=None, help="The exit record (status.json), if it left one")
+    gone: str | None = field(
+        Text(1 << 16, empty=True), default=None, help="Without a record: how we know that none of its processes is left"
+    )
+    outputs: list[dict[str, Any]] = field(Many(Plain(Part(ReportedOutput)), make=list), make=list)
+    brought: int | None = field(
+        Whole(1, 1 << 31), default=None, help="Of one that continues: the request for outputs that these answer"
+    )
+    checkpoint: dict[str, Any] | None = field(Plain(Part(ReportedCheckpoint, inline=True)), default=None)
+    saved: int | None = field(
+        Whole(1, 1 << 31), default=None, help="Of one that continues: the request for its checkpoints that this answers"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SyncRequest:
+class SyncRequest(Declared):
     """One round: what happened, and what could be taken."""
 
-    site: str
-    agent: str
-    incarnation: int
-    free: Capacity
-    ahead: int = 0  # how many more to take beyond the free slots, to start the moment one is free
-    room: int | None = None  # the most attempts to take at once; None: as many as the slots allow
-    reports: list[Report] = field(default_factory=list)
-    disk: Disk | None = None  # None: not known
-    away: str = ""  # why the agent's node does not answer, while it does not
+    place: ClassVar[str] = "sync"
 
-    def to_json(self) -> dict[str, Any]:
-        reports = [report.to_json() for report in self.reports]
-        disk = self.disk.to_json() if self.disk else None
-        return {**_shallow(self), "free": self.free.to_json(), "reports": reports, "disk": disk}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> SyncRequest:
-        reports = [Report.from_json(report) for report in value.get("reports", ())]
-        disk = Disk(**value["disk"]) if value.get("disk") else None
-        return cls(**{**value, "free": Capacity.from_json(value["free"]), "reports": reports, "disk": disk})
+    site: str = field(NAME)
+    agent: str = field(NAME)
+    incarnation: int = field(Whole(0, 1 << 31), help="From hello")
+    free: Capacity = field(Part(Capacity))
+    ahead: int = field(Whole(0, 10_000), default=0, help="How many more to take than fit now")
+    room: int | None = field(
+        Whole(0, 1_000_000), default=None, help="The most attempts to take at once; null: as many as the slots allow"
+    )
+    reports: list[Report] = field(Many(Part(Report), make=list), make=list)
+    disk: Disk | None = field(Part(Disk), default=None, help="Null: not known")
+    away: str = field(Text(1 << 16, empty=True), default="", help="Why its node does not answer, while it does not")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StopOrder:
-    """The wish to end an attempt. It is repeated on every sync until the attempt is settled."""
+class ExpiryQuestion(Declared):
+    """Which of these runs' checkpoints may be deleted."""
 
-    key: AttemptKey
-    reason: str  # Reason.USER, Reason.EARLY_STOP, or "superseded" for an attempt the yard has given up
+    place: ClassVar[str] = "question"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"key": str(self.key), "reason": self.reason}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StopOrder:
-        return cls(key=AttemptKey.from_text(value["key"]), reason=value["reason"])
+    site: str = field(NAME)
+    agent: str = field(NAME)
+    incarnation: int = field(Whole(0, 1 << 31), help="From hello")
+    runs: tuple[int, ...] = field(Many(RUN_NUMBER), help="Runs whose checkpoints the agent has")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OutputWish:
-    """Somebody wants to see what an attempt has left so far. It is repeated on every sync until it is met."""
+class StopOrder(Declared):
+    """The request to end an attempt. It is repeated on every sync until the attempt is settled."""
 
-    key: AttemptKey
-    number: int  # the newest wish, counted from 1
-    what: str = OUTPUTS
+    place: ClassVar[str] = "stop"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"key": str(self.key), "number": self.number, "what": self.what}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> OutputWish:
-        return cls(key=AttemptKey.from_text(value["key"]), number=value["number"], what=value.get("what", OUTPUTS))
+    key: AttemptKey = field(ATTEMPT)
+    reason: str = field(ANY_TEXT, help='user, early_stop, or "superseded" for an attempt that the yard has given up')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SyncResponse:
-    claims: list[Claim] = field(default_factory=list)
-    stops: list[StopOrder] = field(default_factory=list)
-    settled: list[AttemptKey] = field(default_factory=list)  # reports of endings that are committed
-    given_up: list[AttemptKey] = field(default_factory=list)  # of these: endings that were not the agent's to report
-    wanted: list[OutputWish] = field(default_factory=list)
-    more: bool = False  # runs are waiting that would fit: sync again when slots are free
+class OutputWish(Declared):
+    """The request to upload what an attempt has written so far. It is repeated on every sync until it is met."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "claims": [claim.to_json() for claim in self.claims],
-            "stops": [stop.to_json() for stop in self.stops],
-            "settled": [str(key) for key in self.settled],
-            "given_up": [str(key) for key in self.given_up],
-            "wanted": [wish.to_json() for wish in self.wanted],
-            "more": self.more,
-        }
+    place: ClassVar[str] = "wish"
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> SyncResponse:
-        return cls(
-            claims=[Claim.from_json(claim) for claim in value["claims"]],
-            stops=[StopOrder.from_json(stop) for stop in value["stops"]],
-            settled=[AttemptKey.from_text(key) for key in value["settled"]],
-            given_up=[AttemptKey.from_text(key) for key in value.get("given_up", ())],
-            wanted=[OutputWish.from_json(wish) for wish in value.get("wanted", ())],
-            more=value["more"],
-        )
+    key: AttemptKey = field(ATTEMPT)
+    number: int = field(Whole(1, LARGEST), help="The newest request, counted from 1")
+    what: str = field(Choice((OUTPUTS, CHECKPOINTS)), default=OUTPUTS)
 
 
-def _shallow(value: Any) -> dict[str, Any]:
-    return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncResponse(Declared):
+    place: ClassVar[str] = "response"
+
+    claims: list[Claim] = field(Many(Part(Claim), make=list), make=list)
+    stops: list[StopOrder] = field(Many(Part(StopOrder, inline=True), make=list), make=list)
+    settled: list[AttemptKey] = field(Many(ATTEMPT, make=list), make=list, help="Reports of endings that are committed")
+    given_up: list[AttemptKey] = field(
+        Many(ATTEMPT, make=list), make=list,
+        help="Of these, those that the yard had given up without the agent's report",
+    )  # fmt: skip
+    wanted: list[OutputWish] = field(
+        Many(Part(OutputWish, inline=True), make=list), make=list, help="Attempts whose files are wanted now"
+    )
+    more: bool = field(Flag(), default=False, help="Runs are waiting that would fit: sync again when slots are free")

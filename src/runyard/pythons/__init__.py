@@ -1,14 +1,14 @@
 """Python environments of a site, found or built where its files are: standard library only, python3 ≥ 3.6.
 
-An agent copies this package to the site and asks `environments.look` there; see docs/internals/environments.md.
+An agent copies this package to the site and calls `environments.look` there; see docs/internals/environments.md.
 
-    envs/<digest>/               one environment: of what it is made from, the version of Python and the machine
-      lock                       held by whoever builds it, with the name of that build in it
-      <build>/                   the environment itself; its programs know their place, so it is never moved
-      <build>.log .json          what was said, and how it ended
-      current                    a link to the build that went well
-      pins/<agent>.<attempt>     who needs it
-    envs/lock                    held shared while pins are made, alone while something is removed
+    envs/<digest>/               one environment: digest of its packages, the version of Python and the machine
+      lock                       held by the builder; contains the name of its build
+      <build>/                   the environment itself; its programs contain their own path, so it is never moved
+      <build>.log .json          the output of the build, and how it ended
+      current                    a link to the successful build
+      pins/<agent>.<attempt>     attempts that need it
+    envs/lock                    held shared while pins are made, exclusively while something is deleted
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Builds one environment: `python3 <this directory> PLACE BUILD`, what is asked for comes by standard input."""
+"""Builds one environment: `python3 <this directory> PLACE BUILD`, the request is read from standard input."""
 
 import json
 import os
@@ -21,5 +21,5 @@ from . import building  # noqa: E402
 
 if __name__ == "__main__":
     asked = json.loads(sys.stdin.buffer.read().decode())
-    if not os.fork():  # whoever started us waits for no more than this
+    if not os.fork():  # the caller waits only for the parent process
         building.build(sys.argv[1], sys.argv[2], asked)

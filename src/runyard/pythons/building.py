@@ -1,6 +1,6 @@
 """Build an environment, with the tools and the settings that the site has: uv or pip, micromamba, mamba or conda.
 
-Which index is used and how it is reached is said there (pip.conf, PIP_*, uv.toml, UV_*, .condarc), never here.
+The index and how it is reached are configured there (pip.conf, PIP_*, uv.toml, UV_*, .condarc), never here.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List
 
-from . import condas, interpreters, shelves
+from . import conda, interpreters, inventory
 
 Json = Dict[str, Any]
 
@@ -19,23 +19,23 @@ _PROBLEMS = ("ERROR:", "error:", "fatal:", "CondaError", "LibMambaUnsatisfiableE
 
 
 class Failed(Exception):
-    """The text says why."""
+    """The text is the reason."""
 
 
 def build(place: str, build: str, ask: Json) -> None:
-    """What goes wrong is noted for whoever asks."""
+    """An error is recorded for later calls."""
     prefix, log = os.path.join(place, build), os.path.join(place, build + ".log")
     try:
-        shelves.clear(place, build)
-        shelves.tidy(*ask["tidy"])
+        inventory.clear(place, build)
+        inventory.tidy(*ask["tidy"])
         for step in _steps(prefix, ask):
             _carry_out(step, log)
-        shelves.succeed(place, build)
-    except (Failed, condas.Missing) as error:
-        shelves.fail(place, build, str(error))
+        inventory.succeed(place, build)
+    except (Failed, conda.Missing) as error:
+        inventory.fail(place, build, str(error))
     except OSError as error:
         told = "%s: %s" % (os.fsdecode(error.filename or prefix), error.strerror)
-        shelves.fail(place, build, told)
+        inventory.fail(place, build, told)
 
 
 def _steps(prefix: str, ask: Json) -> List[List[str]]:
@@ -59,12 +59,12 @@ def _by_pip(prefix: str, file: str, version: str) -> List[List[str]]:
 
 
 def _only_pip_is_configured(environ: Dict[str, str]) -> bool:
-    """uv does not read what is said to pip."""
+    """uv does not read pip's settings."""
     return any(name.startswith("PIP_") for name in environ) and not any(name.startswith("UV_") for name in environ)
 
 
 def _by_conda(prefix: str, file: str, ask: Json) -> List[List[str]]:
-    program = condas.program(ask["conda_root"], dict(os.environ))
+    program = conda.program(ask["conda_root"], dict(os.environ))
     if os.path.basename(program) == "micromamba":
         return [[program, "create", "--yes", "--prefix", prefix, "--file", file]]
     if ask["explicit"]:
@@ -73,14 +73,14 @@ def _by_conda(prefix: str, file: str, ask: Json) -> List[List[str]]:
 
 
 def _carry_out(step: List[str], log: str) -> None:
-    """Its words go where ours go."""
+    """Its output goes to ours."""
     sys.stdout.flush()
     try:
         code = subprocess.call(step, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         raise Failed("it took longer than %d hours" % (LIMIT_S // 3600)) from None
     if code:
-        raise Failed(_reason(step, code, shelves.tail(log)))
+        raise Failed(_reason(step, code, inventory.tail(log)))
 
 
 def _reason(step: List[str], code: int, lines: List[str]) -> str:

@@ -1,6 +1,6 @@
-"""Find the environments that attempts ask for, and have those built that are not there.
+"""Find the environments that attempts request, and build the missing ones.
 
-A build is a process of its own, which goes on when whoever asked is gone: asking again tells how far it is.
+A build is a separate process, which continues without the caller: another call returns its progress.
 """
 
 import fcntl
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional
 
-from . import condas, interpreters, locks, shelves
+from . import conda, interpreters, inventory, locks
 
 Json = Dict[str, Any]
 
@@ -20,11 +20,11 @@ LAST_LINE = 160  # characters
 
 
 def look(program: str, root: str, agent: str, living: List[str], limit: int, asked: List[Json]) -> List[Json]:
-    """For each that is asked for its prefix, or the build that is under way, or why there is none.
+    """For each requested environment its prefix, or the running build, or why there is none.
 
     `program` is the directory of this package, from which builders are started. `living` names all attempts that this
-    agent has; `limit` is how many bytes of environments are kept that nobody needs. With
-    the name of a `build` that was told before, its failure is told; else it is tried once more.
+    agent has; `limit` is how many bytes of unused environments are kept. With the name of a
+    `build` that was returned before, its failure is returned; else it is tried once more.
     """
     os.makedirs(root, 0o700, exist_ok=True)
     answers = []
@@ -35,24 +35,24 @@ def look(program: str, root: str, agent: str, living: List[str], limit: int, ask
 
 
 def _look(root: str, agent: str, ask: Json) -> Optional[Json]:
-    """None: it is to be built. What was found out for that is noted in what is asked."""
+    """None: it must be built. Facts found for that are added to the request."""
     environ = _environ(ask)
     try:
         if ask["kind"] == "there":
-            return {"prefix": condas.find(ask["named"], ask["conda_root"], environ)}
+            return {"prefix": conda.find(ask["named"], ask["conda_root"], environ)}
         ask["python"] = ask["python"] or interpreters.usual_version(environ)
-    except condas.Missing as error:
+    except conda.Missing as error:
         return {"failed": str(error)}
     place = ask["place"] = os.path.join(root, _digest(ask))
     os.makedirs(place, 0o700, exist_ok=True)
     with locks.held(os.path.join(root, "lock"), fcntl.LOCK_SH):
-        shelves.pin(place, agent, ask["attempts"])
-    prefix = shelves.current(place)
+        inventory.pin(place, agent, ask["attempts"])
+    prefix = inventory.current(place)
     return None if prefix is None else {"prefix": prefix}
 
 
 def _build(program: str, root: str, agent: str, living: List[str], limit: int, ask: Json) -> Json:
-    """Have it built, unless it is being built or was just tried."""
+    """Start a build, unless one is running or was just tried."""
     place, before = ask["place"], ask["build"]
     lock = os.path.join(place, "lock")
     descriptor = locks.take(lock)
@@ -60,20 +60,20 @@ def _build(program: str, root: str, agent: str, living: List[str], limit: int, a
         build = _read(lock)
         return {"build": build, "told": _last_line(place, build)}
     try:
-        prefix, failure = shelves.current(place), shelves.failure(place, before)
+        prefix, failure = inventory.current(place), inventory.failure(place, before)
         if prefix is not None:
             return {"prefix": prefix}
         if failure is not None:
             return {"failed": failure}
         told = _last_line(place, before) if before else ""
-        ask["tidy"] = [root, shelves.over(root, agent, living), limit]
+        ask["tidy"] = [root, inventory.over(root, agent, living), limit]
         return {"build": _start(program, place, descriptor, ask), "told": told}
     finally:
         os.close(descriptor)
 
 
 def _start(program: str, place: str, descriptor: int, ask: Json) -> str:
-    """It keeps the lock for as long as it lives, with its name in it."""
+    """It holds the lock, which contains its name, for as long as it lives."""
     build = os.urandom(6).hex()
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, build.encode(), 0)
@@ -83,7 +83,7 @@ def _start(program: str, place: str, descriptor: int, ask: Json) -> str:
             stdin=subprocess.PIPE, stdout=log, stderr=log, env=_environ(ask), cwd=place, start_new_session=True,
             pass_fds=[descriptor],
         )  # fmt: skip
-    process.communicate(json.dumps(ask).encode())  # it leaves a child behind, which is nobody's
+    process.communicate(json.dumps(ask).encode())  # it leaves a detached child behind
     return build
 
 
@@ -117,5 +117,5 @@ def _read(path: str) -> str:
 
 
 def _last_line(place: str, build: str) -> str:
-    lines = shelves.tail(os.path.join(place, os.path.basename(build) + ".log"))
+    lines = inventory.tail(os.path.join(place, os.path.basename(build) + ".log"))
     return next((line for line in reversed(lines) if line), "")[:LAST_LINE]

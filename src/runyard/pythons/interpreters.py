@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Dict, Iterator, Optional, Tuple
 
-from .condas import Missing
+from .conda import Missing
 
 ANSWER_S = 10.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
@@ -24,7 +24,7 @@ def usual_version(environ: Dict[str, str]) -> str:
 
 
 def find(version: str, environ: Dict[str, str]) -> str:
-    """One of exactly this version, like 3.11; raises Missing, which names what is there."""
+    """An interpreter of exactly this version, like 3.11; raises Missing, which names the existing ones."""
     seen: Dict[str, str] = {}
     for path in _candidates(version, environ):
         found = _version(path, environ)

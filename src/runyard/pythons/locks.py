@@ -1,4 +1,4 @@
-"""Locks of files. A file system without them is used without: the worst is that something is built twice."""
+"""Locks of files. On a file system without locks none is used: in the worst case something is built twice."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 def take(path: str) -> Optional[int]:
-    """The open file whose lock is ours until the last copy of it is closed; None: it is somebody else's."""
+    """The open file whose lock is ours until the last copy of it is closed; None: another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

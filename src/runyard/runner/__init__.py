@@ -22,10 +22,10 @@ def files() -> Dict[str, bytes]:
 
 
 def _carried() -> Dict[str, str]:
-    """What user code may import. Its `alone` stands for all the rest of runyard, which may not be there."""
+    """The package that user code may import. `standalone` replaces the rest of runyard, which may not be installed."""
     package = os.path.join(PACKAGES, "runyard")
     found = {os.path.join(package, "job", path): os.path.join(_JOB, path) for path in _paths(_JOB)}
-    found[os.path.join(package, "__init__.py")] = found.pop(os.path.join(package, "job", "alone.py"))
+    found[os.path.join(package, "__init__.py")] = found.pop(os.path.join(package, "job", "standalone.py"))
     return found
 
 
@@ -41,7 +41,7 @@ def digest() -> str:
 
 
 def install(site_directory: str) -> str:
-    """Copies the runner to `<site directory>/runner-<digest>`, unless it is there, and returns that path."""
+    """Copies the runner to `<site directory>/runner-<digest>`, unless it exists, and returns that path."""
     target = os.path.join(site_directory, "runner-" + digest())
     if not os.path.isdir(target):
         _copy(site_directory, target)
@@ -49,7 +49,7 @@ def install(site_directory: str) -> str:
 
 
 def _copy(site_directory: str, target: str) -> None:
-    """By a rename, so that nobody ever sees half a copy; whoever comes second keeps the first one's."""
+    """By a rename, so that no copy is ever seen incomplete; a second process keeps the first one's copy."""
     import shutil
     import tempfile
 

@@ -1,4 +1,4 @@
-"""The life of one attempt: start the user's process, watch it, end its whole tree, tell how it ended.
+"""The life of one attempt: start the user's process, watch it, end its whole tree, record how it ended.
 
 The current directory is the attempt's, so that every file here has a short name, whatever the path above it.
 """
@@ -9,7 +9,21 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
-from . import child, kernel, memory, output, patience, permit, records, saved, setup, spec, timers, tree, usage
+from . import (
+    checkpoints,
+    child,
+    hanging_calls,
+    json_files,
+    kernel,
+    memory,
+    output,
+    permit,
+    setup,
+    spec,
+    timers,
+    tree,
+    usage,
+)
 from .metrics import watch
 
 STATUS = "status.json"
@@ -20,7 +34,7 @@ _FIRST_SAMPLE_S = 0.2
 _MERGE_S = 0.1
 _PRUNE_S = 30.0
 _ANSWER_S = 5.0  # for a file system that may hang
-_LAST_METRICS_S, _LAST_METRICS_HURRIED_S = 20.0, 5.0  # somebody waits for the end of a run that was stopped
+_LAST_METRICS_S, _LAST_METRICS_HURRIED_S = 20.0, 5.0  # a client may wait for the end of a run that was stopped
 _GOODBYE_S = 0.5  # for what the first process leaves behind, such as a `tee` that still writes
 _LEFTOVER_GRACE_S = 2.0
 _OWN_TURN_S = 3.0  # until a signal to all processes has reached the runner too; a busy node takes its time
@@ -28,16 +42,16 @@ _BEFORE_KILL_S = 25.0  # from a scheduler's SIGTERM to its SIGKILL: thirty secon
 _KILL_AGAIN_S, _KILL_AGAIN_MOST_S = 0.05, 1.0
 
 
-class Attempt:
+class RunnerAttempt:
     def __init__(self, wanted: spec.Spec, judge: Optional[memory.Judge]) -> None:
         self._spec = wanted
         self._judge = judge
         self._meter = memory.Meter()
-        self._output = output.Output(wanted)
+        self._output = output.ProcessOutput(wanted)
         self._sampler = usage.Sampler(wanted.gpus)
         self._ended = usage.Ended()
         self._timers = timers.Timers()
-        self._metrics = watch.Metrics(wanted)
+        self._metrics = watch.MetricsCollector(wanted)
         self._permit = permit.Permit(wanted.permit) if wanted.permit is not None else None
         self._child: Optional[child.Child] = None
         self._first_lives = False
@@ -53,10 +67,10 @@ class Attempt:
         self._kill_again = _KILL_AGAIN_S
         self._disk_full = False
         self._full: Optional[bytes] = None  # where it could save nothing any more when it failed
-        self._saved_before = saved.look(wanted.checkpoint.directory) if wanted.checkpoint is not None else {}
+        self._saved_before = checkpoints.look(wanted.checkpoint.directory) if wanted.checkpoint is not None else {}
 
     def run(self) -> None:
-        """Returns when nothing of the tree is left."""
+        """Returns when no process of the tree is alive."""
         self._read_control()
         self._heed_permit()
         if self._ending is None and self._start():
@@ -70,7 +84,7 @@ class Attempt:
             self._judge.close()
 
     def record(self) -> Dict[str, Any]:
-        """What status.json says when all is over."""
+        """The contents of the final status.json."""
         record = self._status("ended")
         record.update(
             ended_at=self._ended_at,
@@ -89,12 +103,12 @@ class Attempt:
             record["full_directory"] = self._full.decode("utf-8", "replace")
         if self._spec.checkpoint is not None:
             self._prune()
-            record["checkpoint_changed"] = saved.look(self._spec.checkpoint.directory) != self._saved_before
+            record["checkpoint_changed"] = checkpoints.look(self._spec.checkpoint.directory) != self._saved_before
         return record
 
     @property
     def is_brief(self) -> bool:
-        """Over so soon that it left nothing in this process but the log's descriptor, which `close` closes."""
+        """It ended so soon that only the log's descriptor is left in this process, which `close` closes."""
         return self._child is not None and self._beats == 0 and self._judge is None and self._output.is_plain
 
     def close(self) -> None:
@@ -131,7 +145,7 @@ class Attempt:
         return spec.saving_time(checkpoint.grace, limit) if checkpoint else min(self._spec.grace, limit / 10)
 
     def _grace_before_kill(self) -> float:
-        """What a scheduler leaves us of its own, less what the record takes."""
+        """The time that the scheduler gives us, minus the time to write the record."""
         checkpoint = self._spec.checkpoint
         return max(self._spec.grace, min(checkpoint.grace, _BEFORE_KILL_S)) if checkpoint else self._spec.grace
 
@@ -146,7 +160,7 @@ class Attempt:
             self._heed_permit()
             self._heed(heard)
             self._timers.run_due()
-            self._heed(kernel.wait_signal(0, kernel.FROM_OUTSIDE))  # before the end that it may have brought is seen
+            self._heed(kernel.wait_signal(0, kernel.FROM_OUTSIDE))  # before the end that it may have caused is seen
 
     def _reap(self) -> bool:
         """True when no child is left. Orphans become our children, so then there is no descendant either."""
@@ -170,10 +184,10 @@ class Attempt:
             self._end_as("launch", failure)
         elif os.WIFSIGNALED(status):
             self._signal = os.WTERMSIG(status)
-            if self._spec.scheduler and self._signal in kernel.FROM_OUTSIDE:
-                self._heed(kernel.wait_signal(_OWN_TURN_S, kernel.FROM_OUTSIDE))
         else:
             self._exit_code = os.WEXITSTATUS(status)
+        if self._spec.signals is not None and self._ended_by() in kernel.FROM_OUTSIDE:
+            self._heed(kernel.wait_signal(_OWN_TURN_S, kernel.FROM_OUTSIDE))
         unready = setup.failure(self._spec.setup, self._exit_code) if self._ending is None else None
         if unready is not None:
             self._end_as("launch", unready)
@@ -182,15 +196,21 @@ class Attempt:
         self._timers.set("leftovers", 0 if self._ending else _GOODBYE_S, self._end_leftovers)
         self._end_as("exit", "")
 
+    def _ended_by(self) -> Optional[int]:
+        """The signal that ended the first process, or its last command: a shell then exits with 128 and its number."""
+        if self._signal is not None:
+            return self._signal
+        return self._exit_code - 128 if self._exit_code is not None else None
+
     def _end_as(self, ending: str, message: str) -> bool:
-        """False when the attempt is ending already, for a reason that came first."""
+        """False if the attempt is already ending for an earlier reason."""
         if self._ending is not None:
             return False
         self._ending, self._message = ending, message
         return True
 
     def _read_control(self) -> None:
-        control = records.read("control.json")
+        control = json_files.read("control.json")
         if self._permit is not None:
             self._permit.take(control)
         stop = control.get("stop") if isinstance(control, dict) else None
@@ -199,27 +219,28 @@ class Attempt:
             self._stop(str(stop.get("reason")), grace if isinstance(grace, (int, float)) else self._spec.grace)
 
     def _heed(self, heard: Optional[int]) -> None:
-        """A signal from outside. A wish comes first: whoever has one may have told the scheduler too."""
+        """An external signal. A request in control.json takes precedence: its author may have signalled the scheduler
+        too."""
         if heard is None or heard == signal.SIGCHLD:
             return
-        from . import notices  # here: few runs ever get one, and an interpreter start is paid for each
+        from . import scheduler_signals  # here: few runs ever get one, and an interpreter start is paid for each
 
         self._read_control()
-        meaning, warning = notices.meaning(self._spec.scheduler, heard), self._warning_signal
-        is_known = notices.reached_all(self._spec.scheduler, heard)
+        meaning, warning = scheduler_signals.meaning(self._spec.signals, heard), self._warning_signal
+        is_known = scheduler_signals.reached_all(self._spec.signals, heard)
         number = None if is_known and heard == warning else warning
-        if meaning == notices.END:
+        if meaning == scheduler_signals.END:
             self._begin_end("stopped", "", number, self._grace_before_kill(), "external")
-        elif meaning == notices.WARNING and self._spec.checkpoint is not None:
+        elif meaning == scheduler_signals.WARNING and self._spec.checkpoint is not None:
             limit, grace = self._spec.time_limit, self._spec.checkpoint.grace
             message = "the scheduler warned it of its end by %s" % signal.Signals(heard).name
             self._begin_end("timeout", message, number, self._grace_within(limit) if limit else grace, "external")
-        elif meaning == notices.WARNING and not is_known:  # for the run, whatever it makes of it
+        elif meaning == scheduler_signals.WARNING and not is_known:  # for the run, whatever it makes of it
             self._tell(heard)
 
     def _heed_permit(self) -> None:
-        """First of all after each wait: who was asleep, or stopped, may have no right to be here any more. Then the run
-        has that much less time to end."""
+        """Called first after each wait: after a sleep or a SIGSTOP the permit may have expired. Then the run has that
+        much less time to end."""
         if self._permit is None:
             return
         if self._permit.left() <= 0:
@@ -242,7 +263,7 @@ class Attempt:
     def _begin_end(
         self, ending: str, message: str, number: Optional[int], grace: float, reason: Optional[str] = None
     ) -> None:
-        """May come again, and with a shorter grace: the signal goes out once, the earliest kill counts."""
+        """May be repeated with a shorter grace: the signal is sent once, the earliest kill counts."""
         if self._end_as(ending, message):
             self._stop_reason = reason
             if number is not None:
@@ -251,12 +272,12 @@ class Attempt:
         self._timers.set_sooner("kill", grace, self._kill)
 
     def _tell(self, number: int) -> None:
-        """To the process group of the user's process, which may be asleep in a SIGSTOP.
+        """To the process group of the user's process, which may be stopped by SIGSTOP.
 
-        A user signal is a message for the first process alone: its helpers know nothing of it, and would die of it.
+        A user signal is for the first process alone: its child processes do not handle it, and it would kill them.
         """
         if self._child is not None and self._first_lives:
-            alone = number in spec.USER_SIGNALS
+            alone = number in (signal.SIGUSR1, signal.SIGUSR2)
             tree.send([self._child.pid if alone else -self._child.pid], number)
             tree.send([-self._child.pid], signal.SIGCONT)
 
@@ -268,7 +289,8 @@ class Attempt:
         self._timers.set_sooner("kill", _LEFTOVER_GRACE_S, self._kill)
 
     def _kill(self) -> None:
-        """Repeated until no child is left: what cannot be killed, as in a system call that hangs, keeps us waiting."""
+        """Repeated until no child is left: a process that cannot be killed, as in a hanging system call, keeps us
+        waiting."""
         tree.end_all(lambda: tree.descendants(os.getpid()))
         self._timers.set("kill", self._kill_again, self._kill)
         self._kill_again = min(self._kill_again * 2, _KILL_AGAIN_MOST_S)
@@ -280,7 +302,7 @@ class Attempt:
         self._beats += 1
         self._read_control()
         status = self._status("running")
-        self._try(lambda: records.write(STATUS, status), None)
+        self._try(lambda: json_files.write(STATUS, status), None)
         self._disk_full = self._disk_full or "disk_full" in status
         self._timers.set("beat", self._spec.beat, self._beat)
 
@@ -300,7 +322,7 @@ class Attempt:
     def _prune(self) -> None:
         rule = self._spec.checkpoint
         if rule is not None and rule.prune:
-            saved.prune(rule.directory, rule.prune, rule.keep)
+            checkpoints.prune(rule.directory, rule.prune, rule.keep)
         self._timers.set("prune", _PRUNE_S, self._prune)
 
     def _finish_output(self) -> None:
@@ -310,7 +332,7 @@ class Attempt:
         self._try(lambda: self._metrics.finish(self._exit_code == 0, most), None)
 
     def _see_who_judges(self) -> None:
-        """The user's process enters its control group by itself; where it may not, the memory is measured."""
+        """The user's process enters its control group by itself; if it may not, the memory is measured."""
         if self._child is not None and not self._child.is_launched:
             self._timers.set("memory", _FIRST_BEAT_S, self._see_who_judges)
         elif self._judge is not None:
@@ -357,12 +379,12 @@ class Attempt:
 
     def _full_place(self) -> Optional[bytes]:
         places = [self._spec.env.get(name) for name in (b"CHECKPOINT_DIR", b"OUTPUT_DIR")]
-        return patience.within(_ANSWER_S, lambda: saved.full(place for place in places if place), None)
+        return hanging_calls.within(_ANSWER_S, lambda: checkpoints.full(place for place in places if place), None)
 
     def _try(self, action: Callable[[], Answer], otherwise: Answer) -> Answer:
-        """What cannot be written now must not end the run."""
+        """A failed write must not end the run."""
         try:
             return action()
         except OSError as error:
-            self._disk_full = self._disk_full or error.errno in records.FULL
+            self._disk_full = self._disk_full or error.errno in json_files.FULL
             return otherwise

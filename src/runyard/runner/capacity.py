@@ -1,4 +1,4 @@
-"""What this machine lets us use: cpus, memory, GPUs."""
+"""The resources of this machine that we may use: cpus, memory, GPUs."""
 
 import os
 from typing import Any, Dict, Iterator, List, Optional
@@ -7,7 +7,7 @@ from . import nvml
 
 
 def gpus() -> List[Dict[str, Any]]:
-    """`[{"uuid", "type", "memory"}]`, memory in bytes and 0 when it is not told."""
+    """`[{"uuid", "type", "memory"}]`, memory in bytes, 0 if unknown."""
     return [{"uuid": gpu["uuid"], "type": gpu["name"], "memory": gpu["memory"] or 0} for gpu in nvml.gpus()]
 
 

@@ -1,4 +1,4 @@
-"""A control group around the user's processes, where one can be made: the kernel then keeps the memory limit.
+"""A control group around the user's processes, if one can be made: the kernel then enforces the memory limit.
 
 Version 2 needs a group below which it may make others: the runner's own, or, as a group with processes of its own may
 have none below it, the one above; that only while the runner's own group sets no limit which the user's process would
@@ -11,12 +11,12 @@ import re
 import time
 from typing import List, NamedTuple, Optional, Tuple
 
-from . import records
+from . import json_files
 
 _REMOVE_TRIES = 20
 
 
-class Layout(NamedTuple):
+class CgroupLayout(NamedTuple):
     """How the versions differ."""
 
     settings: Tuple[Tuple[str, str], ...]  # file and value; `{limit}` is filled in. The first one must succeed
@@ -24,12 +24,12 @@ class Layout(NamedTuple):
     events: str
 
 
-V1 = Layout(
+V1 = CgroupLayout(
     settings=(("memory.limit_in_bytes", "{limit}"), ("memory.memsw.limit_in_bytes", "{limit}")),
     peak="memory.max_usage_in_bytes",
     events="memory.oom_control",
 )
-V2 = Layout(
+V2 = CgroupLayout(
     settings=(("memory.max", "{limit}"), ("memory.swap.max", "0"), ("memory.oom.group", "1")),
     peak="memory.peak",
     events="memory.events",
@@ -37,7 +37,7 @@ V2 = Layout(
 
 
 class Group:
-    def __init__(self, path: str, layout: Layout) -> None:
+    def __init__(self, path: str, layout: CgroupLayout) -> None:
         self.path = path
         self._layout = layout
 
@@ -51,7 +51,7 @@ class Group:
                 pass
 
     def oom_kills(self) -> int:
-        """How many processes the kernel has killed for this limit."""
+        """How many processes the kernel has killed because of this limit."""
         for line in self._read(self._layout.events).splitlines():
             name, _, number = line.partition(" ")
             if name == "oom_kill":
@@ -77,7 +77,7 @@ class Group:
 
     def _read(self, name: str) -> str:
         try:
-            return records.read_bytes(os.path.join(self.path, name)).decode()
+            return json_files.read_bytes(os.path.join(self.path, name)).decode()
         except OSError:
             return ""
 
@@ -87,7 +87,7 @@ class Group:
 
 
 def make(name: str, limit: int) -> Optional[Group]:
-    """A group with that memory limit, or None when this machine does not let us."""
+    """A group with that memory limit, or None if this machine does not allow it."""
     for parent, layout in parents():
         group = Group(os.path.join(parent, name), layout)
         try:
@@ -107,7 +107,7 @@ def safe_name(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def parents() -> Tuple[Tuple[str, Layout], ...]:
+def parents() -> Tuple[Tuple[str, CgroupLayout], ...]:
     """Directories in which a group may be made. The same for a zygote and all its runners."""
     try:
         return tuple(find_parents(_text("/proc/self/cgroup"), _text("/proc/self/mountinfo")))
@@ -115,7 +115,7 @@ def parents() -> Tuple[Tuple[str, Layout], ...]:
         return ()
 
 
-def find_parents(memberships: str, mounts: str) -> List[Tuple[str, Layout]]:
+def find_parents(memberships: str, mounts: str) -> List[Tuple[str, CgroupLayout]]:
     for membership in memberships.splitlines():
         _, controllers, own = membership.split(":", 2)
         if "memory" in controllers.split(","):
@@ -164,7 +164,7 @@ def _sets_no_limit(directory: str) -> bool:
 
 
 def _text(path: str) -> str:
-    return records.to_text(records.read_bytes(path))
+    return json_files.to_text(json_files.read_bytes(path))
 
 
 def _text_or(path: str, default: str) -> str:

@@ -1,4 +1,4 @@
-"""The start of the user's process, and a helpful sentence when that does not work."""
+"""The start of the user's process, and a helpful error if that fails."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PATH = b"PATH"
 _DEFAULT_PATH = spec.DEFAULT_PATH
 
-spawner: "Optional[spawn.Spawner]" = None  # a zygote's runners have one; whoever starts one program gains nothing by it
+spawner: "Optional[spawn.Spawner]" = None  # a zygote's runners have one; for a single start it gains nothing
 
 
 class Child:
@@ -29,7 +29,7 @@ class Child:
             self._fork(stdout, stderr, cgroup)
 
     def _spawn(self, stdout: int, stderr: int) -> bool:
-        """False when it takes a fork to do it, or to tell why it cannot be done."""
+        """False if it needs a fork, to start it or to find out why it cannot be started."""
         wanted = self._spec
         if spawner is None or wanted.ignored or wanted.ends_itself:
             return False
@@ -73,12 +73,12 @@ class Child:
 def _become_program(
     wanted: spec.Spec, argv: List[bytes], stdout: int, stderr: int, cgroup: Optional[str], runner: int, trouble: int
 ) -> None:
-    """Never returns. The pipe `trouble` is closed by a good execve; otherwise it tells what failed."""
+    """Never returns. The pipe `trouble` is closed by a good execve; otherwise it reports what failed."""
     stage = "start"
     try:
         os.setsid()
         kernel.die_with_parent()
-        if os.getppid() != runner:  # it died before that call: nobody would ever kill us
+        if os.getppid() != runner:  # it died before that call: we would never be killed
             os._exit(process.NOT_STARTED)
         for number in wanted.ignored:
             signal.signal(number, signal.SIG_IGN)
@@ -175,7 +175,7 @@ def _explain_missing(program: str, wanted: spec.Spec) -> str:
 
 
 def _explain_interpreter(program: str, found: bytes) -> str:
-    """The file is there, and still the kernel says that something is not: what the file needs to run."""
+    """The file exists, but the kernel reports a missing file: the file's interpreter or loader."""
     try:
         with open(found, "rb") as file:
             first = file.readline(256)

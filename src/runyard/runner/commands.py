@@ -39,8 +39,8 @@ def zygote(directory: bytes) -> int:
 
 
 def sweep(directory: bytes) -> int:
-    from . import sweep
+    from . import leftovers
 
-    result = sweep.sweep(directory)
+    result = leftovers.sweep(directory)
     print(json.dumps(result))
     return 1 if result["left"] else 0

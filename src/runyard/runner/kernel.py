@@ -22,7 +22,7 @@ libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ul
 
 
 def die_with_parent() -> None:
-    """SIGKILL for this process when the one that forked it is gone. An exec keeps it, a fork does not."""
+    """SIGKILL for this process when the one that forked it ends. An exec keeps it, a fork does not."""
     _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
@@ -50,7 +50,7 @@ def forget_signals() -> None:
 
 
 def open_process(pid: int) -> Optional[int]:
-    """A descriptor of it, which stands for this process whoever gets its number next; None where Python has none."""
+    """A descriptor of this process, even if its pid is reused; None if this Python has no pidfd."""
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
 
@@ -62,7 +62,7 @@ def send_signal(pid: int, descriptor: Optional[int], number: int) -> None:
 
 
 def uptime() -> float:
-    """Seconds since this machine was started, those that it slept included. Nobody can set this clock."""
+    """Seconds since this machine was started, including the time that it slept. This clock cannot be set."""
     return time.clock_gettime(_CLOCK_BOOTTIME)
 
 
@@ -78,5 +78,5 @@ def node() -> str:
 
 
 def node_name() -> str:
-    """As its scheduler calls it, or as it calls itself: for people."""
+    """The scheduler's name for it, or its own host name: for users."""
     return os.environ.get("SLURMD_NODENAME") or node()

@@ -1,7 +1,7 @@
-"""How much memory a tree of processes uses, and who judges that it is too much.
+"""How much memory a tree of processes uses, and when it is too much.
 
 RSS counts a page once for every process that has it; PSS shares it out. RSS is one number in a file, PSS a walk through
-the page tables: so RSS is looked at often, and PSS asked where the answer depends on it.
+the page tables: so RSS is read often, and PSS only if the decision depends on it.
 """
 
 import os
@@ -9,7 +9,7 @@ import re
 import time
 from typing import List, Optional, Union
 
-from . import cgroup, records, spec, tree
+from . import cgroup, json_files, spec, tree
 
 _PSS_LINE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 _GROWTH = 1.05  # a new peak is measured when RSS has grown by this much
@@ -34,8 +34,8 @@ class Meter:
             self.peak = max(self.peak, rss if len(processes) == 1 else total_pss(processes))
 
 
-class Measured:
-    """Judges by measuring: RSS as the trigger, PSS as the word. Looks more often the less room there is."""
+class MeasuredLimit:
+    """Decides by measuring: RSS as the trigger, PSS for the decision. Measures more often the less memory is left."""
 
     name = "pss"
     cgroup: Optional[str] = None
@@ -73,7 +73,7 @@ class Measured:
         )  # fmt: skip
 
 
-class Kept:
+class CgroupLimit:
     """The kernel keeps the limit; this only reads whether it had to kill."""
 
     name = "cgroup"
@@ -99,17 +99,17 @@ class Kept:
         return self.verdict([])
 
     def or_substitute(self) -> "Judge":
-        """Somebody who measures, when the user's process could not enter the group."""
+        """A limit by measuring, if the user's process could not enter the group."""
         if self._group.processes() or self._group.oom_kills():
             return self
         self.close()
-        return Measured(self._limit)
+        return MeasuredLimit(self._limit)
 
     def close(self) -> None:
         self._group.remove()
 
 
-Judge = Union[Measured, Kept]
+Judge = Union[MeasuredLimit, CgroupLimit]
 
 
 def appoint(wanted: spec.Spec) -> Optional[Judge]:
@@ -118,7 +118,7 @@ def appoint(wanted: spec.Spec) -> Optional[Judge]:
     limit = int(wanted.memory_limit)
     name = cgroup.safe_name("runyard-%s-%d-%d" % (wanted.key, os.getpid(), time.time()))
     group = cgroup.make(name, limit) if wanted.may_use_cgroup else None
-    return Kept(group, limit) if group is not None else Measured(limit)
+    return CgroupLimit(group, limit) if group is not None else MeasuredLimit(limit)
 
 
 def total_pss(processes: List[tree.Process]) -> int:
@@ -129,7 +129,7 @@ def _pss(process: tree.Process) -> int:
     """RSS stands in where the kernel does not let us look."""
     for name in ("smaps_rollup", "smaps"):
         try:
-            found = _PSS_LINE.findall(records.read_bytes("/proc/%d/%s" % (process.pid, name)))
+            found = _PSS_LINE.findall(json_files.read_bytes("/proc/%d/%s" % (process.pid, name)))
             return 1024 * sum(map(int, found))
         except FileNotFoundError:  # an old kernel without the sum, or the process has ended
             continue

@@ -1,7 +1,7 @@
-"""The node's side of an agent that drives it from elsewhere: starts runners, looks after them, says what it has.
+"""The node's side of a remote agent: starts runners, watches them, reports the node's resources.
 
-It is loaded by the far half of a host, which may keep it for many requests or for one. Nothing that matters is
-remembered. Arguments and answers are JSON; directories come as text that may hold any bytes.
+It is loaded by the far half of a host, which may keep it for many requests or for one. No important state is in
+memory. Arguments and answers are JSON; directories come as text that may hold any bytes.
 """
 
 import errno
@@ -11,35 +11,35 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from . import HERE, attendant, capacity, kernel, records, sessions
+from . import HERE, capacity, json_files, kernel, sessions, supervisor
 
 # Of the connection, and of the session that ends with it: none of that is meant for runs.
 _NOT_FOR_RUNS = re.compile(r"RUNYARD_\w*|SSH_\w+|XDG_SESSION_\w+|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|SHLVL|OLDPWD")
 
 Json = Dict[str, Any]
 
-_attendant = attendant.Attendant()
+_attendant = supervisor.Attendant()
 _runners: Dict[bytes, "subprocess.Popen[bytes]"] = {}  # attempt directory → the runner that was started here
 
 
 def start(directories: List[str], boot_id: str = "", permits: Sequence[Tuple[str, float]] = ()) -> List[Optional[str]]:
-    """A runner for each, detached from whoever asked; and what went wrong, if anything. For `permits` see `renew`."""
+    """Start a runner for each, detached from the caller; returns errors, if any. For `permits` see `renew`."""
     if not os.path.exists(os.path.join(HERE, "__main__.py")):
         raise FileNotFoundError(errno.ENOENT, "no runner is here any more", HERE)
     _reap()
     renew(boot_id, permits)
-    return [_start(records.to_bytes(directory)) for directory in directories]
+    return [_start(json_files.to_bytes(directory)) for directory in directories]
 
 
 def look(directories: List[str]) -> List[Json]:
     _reap()
-    return [_look(records.to_bytes(directory)) for directory in directories]
+    return [_look(json_files.to_bytes(directory)) for directory in directories]
 
 
 def stop(stops: List[Json]) -> List[bool]:
-    """For each: False when its runner was deaf, and was killed."""
+    """For each: False if its runner did not react, and was killed."""
     return [
-        _attendant.stop(records.to_bytes(stop["directory"]), stop["reason"], stop["grace"], stop["waited"])
+        _attendant.stop(json_files.to_bytes(stop["directory"]), stop["reason"], stop["grace"], stop["waited"])
         for stop in stops
     ]
 
@@ -48,7 +48,7 @@ def renew(boot_id: str, permits: Sequence[Tuple[str, float]]) -> Json:
     """Directories, and until when the runs there may live: by our clock, if this machine was not restarted since it was
     asked for it. The answer is what the clock says now."""
     for directory, until in permits if boot_id == kernel.boot_id() else ():
-        _attendant.renew(records.to_bytes(directory), until)
+        _attendant.renew(json_files.to_bytes(directory), until)
     return {"boot_id": kernel.boot_id(), "uptime": kernel.uptime()}
 
 
@@ -80,8 +80,8 @@ def _start(directory: bytes) -> Optional[str]:
 
 def _look(directory: bytes) -> Json:
     found = _attendant.look(directory)
-    is_under_way = found["presence"] == attendant.ABSENT and directory in _runners
-    return attendant.sighting(attendant.PENDING) if is_under_way else found
+    is_under_way = found["presence"] == supervisor.ABSENT and directory in _runners
+    return supervisor.sighting(supervisor.PENDING) if is_under_way else found
 
 
 def _reap() -> None:

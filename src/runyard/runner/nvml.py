@@ -30,7 +30,7 @@ class Nvml:
         return [gpu for gpu in found if gpu is not None]
 
     def usage(self, uuid: str) -> Dict[str, Any]:
-        """`{"uuid", "memory", "utilization"}`: bytes used and percent busy, each None when the GPU does not tell."""
+        """`{"uuid", "memory", "utilization"}`: bytes used and percent busy, each None if the GPU does not report it."""
         handle = ctypes.c_void_p()
         known = self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(handle))
         return {

@@ -17,7 +17,7 @@ import stat
 import time
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from . import records, spec
+from . import json_files, spec
 
 LOG, STDOUT, STDERR = "log", "stdout", "stderr"
 FILES = (LOG, STDOUT, STDERR, "metrics.jsonl", "usage.jsonl")
@@ -27,11 +27,11 @@ _AT_ONCE = 16  # chunks copied before the runner looks at its other duties
 _LOCK_TRIES, _LOCK_PAUSE_S = 20, 0.005
 
 
-class Output:
+class ProcessOutput:
     def __init__(self, wanted: spec.Spec) -> None:
         self._wanted = wanted
         self._log = _open_to_append(LOG)
-        self._copies: List[Tuple[Stream, int]] = []
+        self._copies: List[Tuple[FileCopy, int]] = []
         together = wanted.stderr is None and (wanted.stdout is not None or not wanted.split_output)
         self.stdout = self._open(STDOUT, wanted.stdout)
         self.stderr = self.stdout if together else self._open(STDERR, wanted.stderr)
@@ -47,7 +47,7 @@ class Output:
         return any(more)
 
     def finish(self) -> None:
-        """Copies the rest, when nobody writes any more."""
+        """Copies the rest, when no process writes any more."""
         for stream, target in self._copies:
             stream.copy_all(target)
 
@@ -63,23 +63,23 @@ class Output:
         source, descriptor = LOG, self._log
         if self._wanted.split_output:
             source, descriptor = name, _open_to_append(name)
-            self._copies.append((Stream(name), self._log))
+            self._copies.append((FileCopy(name), self._log))
         if path is not None:
-            self._copies.append((Lines(source), _open_named(path, 0)))
+            self._copies.append((LineCopy(source), _open_named(path, 0)))
         return descriptor
 
     def _open_own(self, path: bytes) -> int:
         descriptor = _open_named(path, os.O_TRUNC if self._wanted.empties_files else 0)
         found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode):  # nobody can follow what goes to /dev/null
-            self._copies.append((Stream(path, found.st_size), self._log))
+        if stat.S_ISREG(found.st_mode):  # output to /dev/null cannot be copied
+            self._copies.append((FileCopy(path, found.st_size), self._log))
         return descriptor
 
 
-class Stream:
+class FileCopy:
     """Follows one file into another."""
 
-    def __init__(self, path: records.Path, begin: int = 0) -> None:
+    def __init__(self, path: json_files.Path, begin: int = 0) -> None:
         self._file = os.open(path, os.O_RDONLY)
         self._copied = begin
         self._seen = begin  # the length of the file when we last looked
@@ -123,7 +123,7 @@ class Stream:
             data = data[written:]
 
 
-class Lines(Stream):
+class LineCopy(FileCopy):
     """Follows one file into another that more than one runner writes to: by whole lines, and one at a time."""
 
     def copy_all(self, target: int) -> None:
@@ -171,7 +171,7 @@ def sizes() -> Dict[str, int]:
     return found
 
 
-def _open_to_append(path: records.Path, further: int = 0) -> int:
+def _open_to_append(path: json_files.Path, further: int = 0) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | further, 0o666)
 
 

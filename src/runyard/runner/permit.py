@@ -1,7 +1,7 @@
-"""Until when a run may live that is started elsewhere when nobody hears of it any more.
+"""Until when a run may live, if it is started elsewhere after its agent falls silent.
 
-The yard counts from the last time that it heard of the agent, and so does the permit: its end is a moment on this
-machine's own clock. So it does not matter how long a renewal was on its way, or when the runner comes to read it.
+The yard counts from the agent's last message, and so does the permit: its end is a time of this machine's own clock. So
+it does not matter how long a renewal took to arrive, or when the runner reads it.
 """
 
 import time
@@ -19,7 +19,7 @@ def document(until: float) -> Json:
 
 
 def is_over(control: Any) -> bool:
-    """Whether there was one, and it ran out."""
+    """Whether there was one, and it has expired."""
     given = Permit(0)
     given.take(control)
     return isinstance(control, dict) and "permit" in control and given.left() <= 0
@@ -40,7 +40,7 @@ class Permit:
             pass
 
     def left(self) -> float:
-        """Seconds; less than none when it ran out that long ago."""
+        """Seconds; negative if it expired that long ago."""
         return min(self._until - kernel.uptime(), self._wall - time.time())
 
     def explain(self) -> str:

@@ -1,17 +1,17 @@
-"""From a directory to its exit record: claim it, say who we are, live through the attempt, write down the end."""
+"""From a directory to its exit record: claim it, write our identity, run the attempt, write the record."""
 
 import os
 import time
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from . import attempt, kernel, memory, output, records, scratch, spec, tree
+from . import attempt, json_files, kernel, memory, output, scratch, spec, tree
 
 _IDENTITY = "started/runner.json"
 _SPARE = (_IDENTITY, "spec.json")  # of no use when all is over: on a full disk one of them becomes the exit record
 _PATIENCE_S = 900.0  # for the exit record, where there is no room even so
 
 
-class Outcome(NamedTuple):
+class AttemptOutcome(NamedTuple):
     is_recorded: bool
     is_clean: bool  # nothing of the attempt is left in this process: it may take another one
 
@@ -20,20 +20,20 @@ def main(directory: bytes) -> int:
     return 0 if run(directory, may_stay=False).is_recorded else 1
 
 
-def run(directory: bytes, may_stay: bool) -> Outcome:
+def run(directory: bytes, may_stay: bool) -> AttemptOutcome:
     """`may_stay`: this process may take another attempt afterwards. One that is here for this alone first removes what
     others left on this node when they died; for those that stay, an agent does."""
     os.chdir(directory)
     if not claim():
-        return Outcome(is_recorded=True, is_clean=True)
+        return AttemptOutcome(is_recorded=True, is_clean=True)
     kernel.adopt_orphans()
     own = tree.look(os.getpid())
     assert own is not None
     record, is_clean, place = live(own, not may_stay)
-    is_recorded = records.write_patiently(attempt.STATUS, record, _PATIENCE_S, _SPARE)
+    is_recorded = json_files.write_patiently(attempt.STATUS, record, _PATIENCE_S, _SPARE)
     if place is not None:
         (scratch.leave if may_stay and is_clean else scratch.remove)(place)
-    return Outcome(is_recorded, is_clean)
+    return AttemptOutcome(is_recorded, is_clean)
 
 
 def claim() -> bool:
@@ -42,21 +42,21 @@ def claim() -> bool:
         os.mkdir("started")
         return True
     except FileExistsError:
-        line = records.line({"pid": os.getpid(), "node": kernel.node(), "t": round(time.time(), 3)})
+        line = json_files.line({"pid": os.getpid(), "node": kernel.node(), "t": round(time.time(), 3)})
         with open("duplicates", "ab", buffering=0) as file:
             file.write(line)
         return False
 
 
 def live(own: tree.Process, tidies: bool) -> Tuple[Dict[str, Any], bool, Optional[bytes]]:
-    """Returns the exit record, whether this process is as it was before, and the scratch directory to remove."""
+    """Returns the exit record, whether this process can be reused, and the scratch directory to delete."""
     judge, place = None, None
     try:
         wanted = spec.load()
         judge = memory.appoint(wanted)
         place = scratch.prepare(wanted, own, tidies)
         introduce(own, judge.cgroup if judge is not None else None, place)
-        life = attempt.Attempt(wanted, judge)
+        life = attempt.RunnerAttempt(wanted, judge)
     except (spec.BadSpec, OSError) as error:
         if judge is not None:
             judge.close()
@@ -67,7 +67,7 @@ def live(own: tree.Process, tidies: bool) -> Tuple[Dict[str, Any], bool, Optiona
 
 
 def introduce(own: tree.Process, cgroup: Optional[str], place: bytes) -> None:
-    """Who the runner is, for whoever has to know whether it still lives, or has to clean up after it."""
+    """The identity of the runner, to check whether it is alive, and to clean up after it."""
     identity = {
         "pid": own.pid,
         "start_time": own.start_time,
@@ -75,14 +75,14 @@ def introduce(own: tree.Process, cgroup: Optional[str], place: bytes) -> None:
         "node": kernel.node(),
         "session": own.session if own.session == own.pid else None,  # a session of others is not ours to clean up
         "cgroup": cgroup,
-        "scratch": records.to_text(place),
+        "scratch": json_files.to_text(place),
     }
-    records.write(_IDENTITY, identity)
+    json_files.write(_IDENTITY, identity)
 
 
 def never_started(error: Exception) -> Dict[str, Any]:
     now = time.time()
-    ending = "disk" if isinstance(error, OSError) and error.errno in records.FULL else "launch"
+    ending = "disk" if isinstance(error, OSError) and error.errno in json_files.FULL else "launch"
     trouble = error if isinstance(error, spec.BadSpec) else "the attempt's directory cannot be written: %s" % error
     return {
         "state": "ended", "beat": 1, "pid": os.getpid(), "child": None, "started_at": now, "ended_at": now,

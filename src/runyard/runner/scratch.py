@@ -4,7 +4,7 @@
     <base>/runyard-<uid>/42.1-1f3c9a2b.owner  a symbolic link to nowhere, whose text names the runner
 
 Names are short, because programs make sockets there and the address of a socket has 107 bytes. What a dead runner left
-is removed by whoever comes next: see `clear`.
+is deleted by the next process: see `clear`.
 """
 
 import binascii
@@ -14,7 +14,7 @@ import re
 import stat
 from typing import Dict, List, NamedTuple, Optional
 
-from . import kernel, records, spec, tree
+from . import json_files, kernel, spec, tree
 
 _BASES = (b"/var/tmp", b"/tmp")  # the first is on a disk, also where the second is memory
 _OWNER = b".owner"
@@ -61,7 +61,7 @@ def prepare(wanted: spec.Spec, runner: tree.Process, tidies: bool = False) -> by
 
 
 def _make(wanted: spec.Spec, runner: tree.Process) -> bytes:
-    name = records.to_bytes("%s-%s" % (wanted.key, _short(wanted.tag)))
+    name = json_files.to_bytes("%s-%s" % (wanted.key, _short(wanted.tag)))
     if wanted.scratch:
         place = expanded(wanted.scratch, wanted.env)
         try:
@@ -136,7 +136,7 @@ def remove_after_death(path: bytes) -> None:
 
 def owner_of(path: bytes) -> Optional[Owner]:
     try:
-        node, boot, namespace, pid, start_time = records.to_text(os.readlink(path + _OWNER)).split(" ")
+        node, boot, namespace, pid, start_time = json_files.to_text(os.readlink(path + _OWNER)).split(" ")
         return Owner(node, boot, namespace, int(pid), int(start_time))
     except (OSError, ValueError):
         return None
@@ -149,7 +149,7 @@ def _make_in(base: bytes, name: bytes, runner: tree.Process) -> bytes:
     if _spare and _moved_to(path):
         return path
     # The owner first: a directory without one would stay for ever.
-    os.symlink(records.to_bytes(" ".join(map(str, Owner.of(runner)))), path + _OWNER)
+    os.symlink(json_files.to_bytes(" ".join(map(str, Owner.of(runner)))), path + _OWNER)
     try:
         os.mkdir(path, 0o700)
     except OSError:
@@ -186,7 +186,7 @@ def _ensure_private(root: bytes) -> None:
     except FileExistsError:
         facts = os.lstat(root)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
-        raise PermissionError(errno.EPERM, "%s is somebody else's" % _shown(root))
+        raise PermissionError(errno.EPERM, "%s belongs to another user" % _shown(root))
     if facts.st_mode & 0o077:
         os.chmod(root, 0o700)
 
@@ -203,7 +203,7 @@ def _namespace() -> str:
 
 
 def _short(text: str) -> str:
-    return "%08x" % (binascii.crc32(records.to_bytes(text)) & 0xFFFFFFFF)
+    return "%08x" % (binascii.crc32(json_files.to_bytes(text)) & 0xFFFFFFFF)
 
 
 def expanded(place: bytes, env: Dict[bytes, bytes]) -> bytes:
@@ -229,7 +229,7 @@ def _is_removed(path: bytes) -> bool:
             return _remove_tree(path)
         os.unlink(path)
         return True
-    except OSError:  # another user's, or somebody else removes it as well
+    except OSError:  # another user's, or deleted by another process meanwhile
         return False
 
 

@@ -6,7 +6,7 @@ its parent sleeps so long. No Python may run in such a child. So what it has to 
 contexts (makecontext): calls of the C library, each of which goes over to the next one when it returns.
 
 A chain decides nothing. Whatever may fail before execve is done by the parent, or left to a fork. And a runner that
-sleeps hears nobody: while execve hangs, as on a dead file server, only its agent can end it, as one that is deaf.
+sleeps handles no signal: while execve hangs, as on a dead file server, only its agent can kill it.
 """
 
 import ctypes

@@ -5,11 +5,9 @@ import re
 import signal
 from typing import Any, Dict, List, Optional
 
-from . import HERE, PACKAGES, kernel, records
+from . import HERE, PACKAGES, json_files, kernel
 
-GRID_ENGINE = "gridengine"
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
-USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # Grid Engine sends them to all processes of a job
 _PACKAGES = os.fsencode(os.path.join(HERE, PACKAGES)) if os.path.isdir(os.path.join(HERE, PACKAGES)) else None
 
 
@@ -17,13 +15,13 @@ class BadSpec(Exception):
     """spec.json cannot be carried out; the text says why."""
 
 
-class Checkpoint:
+class CheckpointSpec:
     """How a run that is longer than its limit is warned, and where it saves."""
 
     def __init__(self, value: Dict[str, Any]) -> None:
         self.signal = _signal(str(value["signal"]))
         self.grace = float(value["grace"])
-        self.directory = records.to_bytes(value["directory"])
+        self.directory = json_files.to_bytes(value["directory"])
         self.prune = str(value.get("prune") or "")  # a regular expression: of such files only the newest stay
         self.keep = int(value.get("keep") or 0)
 
@@ -32,13 +30,13 @@ class Spec:
     def __init__(self, value: Dict[str, Any]) -> None:
         self.key = str(value.get("key", ""))
         self.tag = str(value["tag"])
-        self.argv: List[bytes] = [records.to_bytes(word) for word in value["argv"]]
+        self.argv: List[bytes] = [json_files.to_bytes(word) for word in value["argv"]]
         self.env: Dict[bytes, bytes] = _environment(value.get("env") or {}, self.tag, bool(value.get("inherit_env")))
-        self.programs = records.to_bytes(value.get("programs") or "")  # a directory that comes first in PATH
+        self.programs = json_files.to_bytes(value.get("programs") or "")  # a directory that comes first in PATH
         if self.programs:
             self.env[b"PATH"] = self.programs + b":" + self.env.get(b"PATH", DEFAULT_PATH)
-        self.setup = [records.to_bytes(line) for line in value.get("setup") or []]
-        self.cwd = records.to_bytes(value["cwd"])
+        self.setup = [json_files.to_bytes(line) for line in value.get("setup") or []]
+        self.cwd = json_files.to_bytes(value["cwd"])
         self.time_limit = _number(value.get("time_limit"))
         self.memory_limit = _number(value.get("memory_limit"))
         stop = value.get("stop") or {}
@@ -47,10 +45,11 @@ class Spec:
         permit = value.get("permit")
         self.permit = float(permit["seconds"]) if permit is not None else None
         checkpoint = value.get("checkpoint")
-        self.checkpoint = Checkpoint(checkpoint) if checkpoint is not None else None
-        self.scheduler = str(value.get("scheduler") or "")  # whose job the runner is
+        self.checkpoint = CheckpointSpec(checkpoint) if checkpoint is not None else None
+        self.signals = _signals(value)  # what its scheduler sends, see `scheduler_signals`; None without a scheduler
         # The helpers of a run that is warned would die of these, and its first process before the runner can warn it.
-        self.ignored = USER_SIGNALS if self.checkpoint is not None and self.scheduler == GRID_ENGINE else ()
+        to_all = (self.signals or {}).get("to_all") if self.checkpoint is not None else None
+        self.ignored = tuple(_signal(name) for name in to_all["signals"]) if to_all else ()
         self.ends_itself = self.time_limit is not None or self.permit is not None
         self.split_output = bool(value.get("split_output"))
         self.stdout = _file(value.get("stdout"))
@@ -59,9 +58,9 @@ class Spec:
         self.empties_files = value.get("open_mode") == "truncate"
         self.metric_patterns = [str(pattern) for pattern in (value.get("metrics") or {}).get("stdout") or []]
         self.gpus: List[str] = list(value.get("gpus") or [])
-        self.scratch = records.to_bytes(value.get("scratch") or "")  # the place that the site names for it
+        self.scratch = json_files.to_bytes(value.get("scratch") or "")  # the place that the site names for it
         self.keeps_tmpdir = bool(value.get("keeps_tmpdir"))  # the user has set TMPDIR
-        self.scratch_names = [records.to_bytes(name) for name in value.get("scratch_names") or []]
+        self.scratch_names = [json_files.to_bytes(name) for name in value.get("scratch_names") or []]
         self.beat = float(value.get("beat") or 5)
         self.sample = float(value.get("sample") or 1)
         self.may_use_cgroup = value.get("memory_judge") != "pss"
@@ -75,7 +74,7 @@ def saving_time(grace: float, limit: float) -> float:
 
 
 def load(path: str = "spec.json") -> Spec:
-    value = records.read(path)
+    value = json_files.read(path)
     if not isinstance(value, dict):
         raise BadSpec("spec.json is missing or damaged")
     try:
@@ -87,8 +86,8 @@ def load(path: str = "spec.json") -> Spec:
 def _environment(given: Dict[str, str], tag: str, inherit: bool) -> Dict[bytes, bytes]:
     """Complete as it is given, or laid over what a scheduler's job has."""
     env = _of_this_job() if inherit else {}
-    env.update({records.to_bytes(name): records.to_bytes(value) for name, value in given.items()})
-    env[b"RUNYARD_TAG"] = records.to_bytes(tag)
+    env.update({json_files.to_bytes(name): json_files.to_bytes(value) for name, value in given.items()})
+    env[b"RUNYARD_TAG"] = json_files.to_bytes(tag)
     if _PACKAGES is not None:  # last: whatever the user has comes first
         known = env.get(b"PYTHONPATH")
         env[b"PYTHONPATH"] = known + b":" + _PACKAGES if known else _PACKAGES
@@ -112,12 +111,20 @@ def _of_this_job() -> Dict[bytes, bytes]:
     return found
 
 
+def _signals(value: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    if "signals" in value or not value.get("scheduler"):
+        return value.get("signals")
+    from . import scheduler_signals  # here: see `attempt`
+
+    return scheduler_signals.by_name(str(value["scheduler"]))
+
+
 def _file(pattern: Optional[str]) -> Optional[bytes]:
     """The agent has left what only the node knows: its name."""
     if pattern is None:
         return None
     symbols = {"%N": kernel.node().partition(".")[0], "%%": "%"}
-    return records.to_bytes(re.sub("%[N%]", lambda match: symbols[match.group()], pattern))
+    return json_files.to_bytes(re.sub("%[N%]", lambda match: symbols[match.group()], pattern))
 
 
 def _number(value: Any) -> Optional[float]:

@@ -5,7 +5,7 @@ import os
 import signal
 from typing import Callable, Container, Dict, Iterable, List, NamedTuple, Optional, Set
 
-from . import kernel, records
+from . import json_files, kernel
 
 _PASSES = 50  # of looking for processes that were forked while others were stopped
 
@@ -31,7 +31,7 @@ class Process(NamedTuple):
 def look(pid: int) -> Optional[Process]:
     """None when there is no such process."""
     try:
-        data = records.read_bytes("/proc/%d/stat" % pid)
+        data = json_files.read_bytes("/proc/%d/stat" % pid)
     except OSError:
         return None
     before, _, after = data.rpartition(b") ")  # the name may hold spaces and brackets
@@ -40,7 +40,7 @@ def look(pid: int) -> Optional[Process]:
         return None
     return Process(
         pid=pid,
-        name=records.to_text(before.partition(b"(")[2]),
+        name=json_files.to_text(before.partition(b"(")[2]),
         state=fields[0].decode(),
         parent=int(fields[1]),
         session=int(fields[3]),
@@ -79,7 +79,7 @@ def by_lists(root: int, spare: Container[int] = ()) -> List[int]:
 
 
 def by_scan(root: int, spare: Container[int] = ()) -> List[int]:
-    """From everybody's parent: for kernels without those lists."""
+    """From the parents of all processes: for kernels without those lists."""
     by_parent: Dict[int, List[int]] = {}
     for process in every_process():
         by_parent.setdefault(process.parent, []).append(process.pid)
@@ -124,7 +124,7 @@ def _listed_children(pid: int) -> List[int]:
     found: List[int] = []
     try:
         for thread in os.listdir("/proc/%d/task" % pid):
-            found += map(int, records.read_bytes("/proc/%d/task/%s/children" % (pid, thread)).split())
+            found += map(int, json_files.read_bytes("/proc/%d/task/%s/children" % (pid, thread)).split())
     except OSError:  # it ended meanwhile
         pass
     return found

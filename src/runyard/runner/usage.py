@@ -5,7 +5,7 @@ import resource
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from . import kernel, records, tree
+from . import json_files, kernel, tree
 
 if TYPE_CHECKING:
     from . import nvml
@@ -26,7 +26,7 @@ class Sampler:
         sample = self._sample(processes, cpu_of_ended)
         if self._file is None:
             self._file = os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        records.append(self._file, records.line(sample))
+        json_files.append(self._file, json_files.line(sample))
 
     def _sample(self, processes: List[tree.Process], cpu_of_ended: float) -> Dict[str, Any]:
         alive = [process for process in processes if process.alive]

@@ -6,23 +6,27 @@ it also adopts what a killed runner leaves behind, and ends it.
 
 import fcntl
 import gc
+import json
 import os
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from . import cgroup, child, clients, digest, kernel, link, nursery, process, spawn
+from . import cgroup, child, digest, json_files, kernel, process, runner_pool, spawn, zygote_link
 
+_LONGEST_LINE = 1 << 16
+_LONGEST_QUEUE = 1 << 22  # bytes for a client that does not read
 LOCK = "zygote.lock"
 LOG = "zygote.log"
 ALREADY_SERVED = 3  # exit code
 
 _IDLE_S = 3600.0
 _IDLE_RUNNER_S = 5.0
-_LOOK_S = 10.0  # between looks whether anybody still wants us
+_LOOK_S = 10.0  # between checks whether the zygote is still needed
 _KILL_AGAIN_S = 0.05
 
 
@@ -86,12 +90,12 @@ def _detach() -> None:
 
 def listen() -> socket.socket:
     """Bound by its short name in the current directory: the address of a socket has room for 107 bytes only."""
-    if os.path.exists(link.SOCKET):
-        os.unlink(link.SOCKET)
+    if os.path.exists(zygote_link.SOCKET):
+        os.unlink(zygote_link.SOCKET)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
-        listener.bind(link.SOCKET)
+        listener.bind(zygote_link.SOCKET)
     finally:
         os.umask(mask)
     listener.listen(64)
@@ -103,11 +107,11 @@ class Zygote:
     def __init__(self, lock: int, listener: socket.socket, version: str) -> None:
         self._lock = lock
         self._listener = listener
-        self._socket_file = os.stat(link.SOCKET).st_ino
+        self._socket_file = os.stat(zygote_link.SOCKET).st_ino
         self._digest = version
         self._selector = selectors.PollSelector()  # epoll would be one more descriptor to close in each runner
-        self._clients: Set[clients.Client] = set()
-        self._nursery = nursery.Nursery(self._selector, self._descriptors)
+        self._clients: Set[ZygoteClient] = set()
+        self._nursery = runner_pool.Nursery(self._selector, self._descriptors)
         self._quitting = False
         self._busy_at = time.monotonic()
         self._woken, self._wake = os.pipe()
@@ -150,9 +154,9 @@ class Zygote:
             self._quit()
 
     def _owns_socket(self) -> bool:
-        """Not when the site's directory was removed, or its socket: nobody could ever come again."""
+        """Not if the site's directory or its socket was deleted: no client could connect any more."""
         try:
-            return os.stat(link.SOCKET).st_ino == self._socket_file
+            return os.stat(zygote_link.SOCKET).st_ino == self._socket_file
         except OSError:
             return False
 
@@ -163,14 +167,14 @@ class Zygote:
             connection, _address = self._listener.accept()
         except OSError:
             return
-        if clients.owner(connection) != os.getuid():
+        if _owner(connection) != os.getuid():
             connection.close()
             return
-        client = clients.Client(connection)
+        client = ZygoteClient(connection)
         self._clients.add(client)
         self._selector.register(connection, selectors.EVENT_READ, lambda events: self._on_client(client, events))
 
-    def _on_client(self, client: clients.Client, events: int) -> None:
+    def _on_client(self, client: "ZygoteClient", events: int) -> None:
         if client not in self._clients:  # dropped while another one was served
             return
         if events & selectors.EVENT_READ:
@@ -178,7 +182,7 @@ class Zygote:
                 self._obey(client, message)
         self._flush(client)
 
-    def _obey(self, client: clients.Client, message: Dict[str, Any]) -> None:
+    def _obey(self, client: "ZygoteClient", message: Dict[str, Any]) -> None:
         if "start" in message:
             client.queue(self._start(str(message["start"])))
         elif "ping" in message:
@@ -201,7 +205,7 @@ class Zygote:
                 client.queue(notice)
             self._flush(client)
 
-    def _flush(self, client: clients.Client) -> None:
+    def _flush(self, client: "ZygoteClient") -> None:
         client.flush()
         if client.closed:
             self._selector.unregister(client.connection)
@@ -219,7 +223,7 @@ class Zygote:
             return
         self._quitting = True
         if self._owns_socket():
-            os.unlink(link.SOCKET)
+            os.unlink(zygote_link.SOCKET)
         self._selector.unregister(self._listener)
         self._listener.close()
         os.close(self._lock)
@@ -235,3 +239,59 @@ class Zygote:
         """What a runner must not inherit."""
         own = [self._lock, self._listener.fileno(), self._woken, self._wake]
         return own + [client.connection.fileno() for client in self._clients]
+
+
+class ZygoteClient:
+    """One JSON document per line, both ways, never waiting for the other side."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self.connection = connection
+        self.closed = False
+        self._received = b""
+        self._queue = b""
+
+    @property
+    def has_queued(self) -> bool:
+        return bool(self._queue)
+
+    def receive(self) -> List[Dict[str, Any]]:
+        """The messages that are complete. One that makes no sense closes the connection."""
+        try:
+            data = self.connection.recv(1 << 16)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        *lines, self._received = (self._received + data).split(b"\n")
+        self.closed = not data or len(self._received) > _LONGEST_LINE
+        return [message for message in map(self._parse, lines) if message]
+
+    def queue(self, message: Dict[str, Any]) -> None:
+        self._queue += json_files.line(message)
+
+    def flush(self) -> None:
+        try:
+            while self._queue and not self.closed:
+                self._queue = self._queue[self.connection.send(self._queue) :]
+        except BlockingIOError:
+            self.closed = len(self._queue) > _LONGEST_QUEUE
+        except OSError:
+            self.closed = True
+
+    def _parse(self, line: bytes) -> Dict[str, Any]:
+        try:
+            message = json.loads(line.decode())
+        except ValueError:
+            message = None
+        if isinstance(message, dict):
+            return message
+        self.closed = True
+        return {}
+
+
+def _owner(connection: socket.socket) -> int:
+    """The user at the other end, as reported by the kernel."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
+    return int(uid)

@@ -1,4 +1,4 @@
-"""Where a running yard can be found: the socket it listens on, and the file that tells clients of the same home."""
+"""The address of a running yard: the socket it listens on, and the file with its address for clients of the home."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runyard import __version__, errors
+from runyard import errors
 from runyard.settings import Settings
+from runyard.version import __version__
 
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # addresses to listen on that nobody can connect to
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # wildcard addresses, and where to connect instead
 
 
 def bind(settings: Settings) -> socket.socket:
-    """A listening socket. Bound here and not by uvicorn: port 0 works, and a taken port is one clear sentence."""
+    """A listening socket. Bound here and not by uvicorn: port 0 works, and a used port is one clear error."""
     family, address = _resolve(settings)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -48,7 +49,7 @@ def _refused(settings: Settings, error: OSError) -> errors.RunyardError:
     place = f"port {settings.port} on {settings.host}"
     if error.errno == errno.EADDRINUSE:
         return errors.Conflict(
-            f"{place} is taken by another program", "use any free one with `runyard up --port 0`, or set RUNYARD_PORT"
+            f"{place} is used by another program", "use any free one with `runyard up --port 0`, or set RUNYARD_PORT"
         )
     return errors.ConfigError(
         f"cannot listen on {place}: {os.strerror(error.errno or 0)}",
@@ -63,7 +64,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def write_address(settings: Settings, url: str) -> None:
-    """Readable by its owner alone, and complete or not there at all."""
+    """Readable by its owner only, and written atomically."""
     shown = {
         "url": url,
         "pid": os.getpid(),

@@ -1,4 +1,4 @@
-"""Answers in JSON, and errors in the one shape that clients understand."""
+"""Answers in JSON, and errors in the format of clients."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def error_answer(
     error: errors.RunyardError, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """`status` for the few cases that HTTP knows and runyard.errors need not."""
+    """`status` for the few cases that have no class in runyard.errors."""
     extra = {"WWW-Authenticate": "Bearer"} if isinstance(error, errors.Unauthorized) else {}
     return answer(error.to_json(), status or error.status, {**extra, **(headers or {})})

@@ -1,4 +1,4 @@
-"""Who is asking, whether they may, and whether they asked for this yard at all."""
+"""Roles, tokens and the Host header of requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Access(enum.StrEnum):
-    """The least role that a route asks for."""
+    """The lowest role that a route requires."""
 
     PUBLIC = "none"  # no token: the documentation
     ANY = "any token"

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 from runyard import errors
 from runyard.model import units
 
-SILENCE = 60  # seconds after which a sender that stopped in the middle of a body is given up
+SILENCE = 60  # seconds without bytes after which a request is aborted
 
 
 async def read(scope: Scope, receive: Receive, limit: int) -> bytes:

@@ -1,22 +1,24 @@
-"""One request on its way through a handler."""
+"""One request in a handler."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
 from runyard.model import json_text
+from runyard.model.declaration import Declared
 from runyard.model.roles import Caller
 from runyard.server import body
 from runyard.server.service import Service
 
-PARSED_INLINE = 64 << 10  # bytes of JSON that take less time to parse than to hand to a thread
+PARSED_INLINE = 64 << 10  # bytes of JSON that take less time to parse than to pass to a thread
+Sent = TypeVar("Sent", bound=Declared)
 
 
 class Call:
-    """Who asks for what: the checked parameters by name, the body on demand."""
+    """The caller, the validated parameters by name, and the body on demand."""
 
     __slots__ = ("_caller", "is_small", "receive", "scope", "service", "values")
 
@@ -42,6 +44,10 @@ class Call:
 
     async def bytes(self, limit: int) -> bytes:
         return await body.read(self.scope, self.receive, limit)
+
+    async def parse(self, kind: type[Sent]) -> Sent:
+        """The body, by its declared fields."""
+        return kind.parse(await self.json())
 
     async def json(self) -> dict[str, Any]:
         data = await self.bytes(self.service.yard.settings.body_limit)

@@ -11,13 +11,13 @@ from runyard.model.roles import Caller
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.yard import Yard
-from runyard.yard.drop_boxes import ANY_SITE, DropBoxes
+from runyard.yard.incoming.drop_boxes import ANY_SITE, DropBoxes
 
 LOG_PIECE = 4 << 20  # bytes of a log at once
 
 
 class DirectLink:
-    """What `runyard.agent.link.Link` promises, answered by the yard itself in the name of `caller`."""
+    """Implements `runyard.agent.link.Link` by direct calls of the yard as `caller`."""
 
     def __init__(self, yard: Yard, caller: Caller) -> None:
         self._yard, self._caller = yard, caller
@@ -60,7 +60,7 @@ class DirectLink:
 
 
 class DirectSpoolLink(DirectLink):
-    """What `runyard.agent.spool.SpoolLink` promises, for drop boxes that a yard looks into itself."""
+    """Implements `runyard.agent.spool.SpoolLink`, for drop boxes that a yard serves itself."""
 
     def __init__(self, yard: Yard, caller: Caller) -> None:
         super().__init__(yard, caller)

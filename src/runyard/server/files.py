@@ -1,4 +1,4 @@
-"""Files that are named by their digest, as answers: parts of them, and not again when the client has them."""
+"""Blobs as answers, with ranges and with ETags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def send_blob(call: Call, digest: str, filename: str) -> ASGIApp:
 
 
 def _range_header(call: Call, tag: str) -> str | None:
-    """A client that resumes another file's download gets the whole of this one."""
+    """A client that resumes the download of another file gets the whole of this one."""
     if call.headers.get("if-range", tag) != tag:
         return None
     return call.headers.get("range")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runyard import __version__
+from runyard.model.resources import Capacity
 from runyard.server.service import Service
+from runyard.version import __version__
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -15,13 +16,13 @@ Sample = tuple[Mapping[str, str], float]
 
 def render(service: Service) -> bytes:
     yard = service.yard
-    agents = yard.places.agents()
+    agents = yard.sites.agents()
     lines = [
-        *_family("runyard_info", "gauge", "The version that answers", [({"version": __version__}, 1)]),
+        *_family("runyard_info", "gauge", "Version of the yard", [({"version": __version__}, 1)]),
         *_family("runyard_runs", "gauge", "Runs by state", [({"state": s}, n) for s, n in yard.counts().items()]),
         *_family("runyard_agents", "gauge", "Agents by site and state", _agents(agents)),
-        *_family("runyard_slots_total", "gauge", "Slots of agents that are alive", _slots(agents, "total")),
-        *_family("runyard_slots_free", "gauge", "Slots that are free", _slots(agents, "free")),
+        *_family("runyard_slots_total", "gauge", "Slots of live agents", _slots(agents, "total")),
+        *_family("runyard_slots_free", "gauge", "Free slots of live agents", _slots(agents, "free")),
         *_family("runyard_http_requests_total", "counter", "Requests answered", _requests(service)),
     ]
     return "".join(f"{line}\n" for line in lines).encode()
@@ -51,8 +52,7 @@ def _slots(agents: Iterable[dict[str, Any]], which: str) -> list[Sample]:
     found: dict[tuple[str, str], int] = {}
     for agent in agents:
         if agent["state"] == "alive":
-            slots = agent[which]
-            for kind, number in {"cpus": slots["cpus"], "memory": slots["memory"], "gpus": len(slots["gpus"])}.items():
+            for kind, number in Capacity.from_json(agent[which]).counts().items():
                 found[agent["site"], kind] = found.get((agent["site"], kind), 0) + number
     return [({"site": site, "kind": kind}, number) for (site, kind), number in found.items()]
 

@@ -1,4 +1,4 @@
-"""The outermost layer: a request gets an id, must be for this yard, is counted, and is answered whatever happens."""
+"""The outermost layer: a request gets an id, its host is checked, it is counted, and it is always answered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Perimeter:
 
 
 class _Exchange:
-    """One answer on its way out."""
+    """One answer while it is sent."""
 
     def __init__(self, request_id: str, send: Send) -> None:
         self._id, self._send = request_id, send
@@ -57,12 +57,12 @@ class _Exchange:
         try:
             await self._send(message)
         except RuntimeError as error:
-            if "closed" in str(error):  # uvloop's word for a client that went away a moment ago
+            if "closed" in str(error):  # uvloop's message for a client that has just disconnected
                 raise ClientDisconnect from None
             raise
 
     async def fail(self, error: Exception, scope: Scope, receive: Receive) -> None:
-        if self.status:  # too late for an answer: the connection is closed, which the client sees as cut short
+        if self.status:  # too late for another answer: the connection is closed, which the client sees as cut short
             log.error("request %s ended early: %r", self._id, error, extra={"action": "request_cut"})
             return
         await error_answer(self._explain(error, scope))(scope, receive, self.send)
@@ -79,5 +79,5 @@ class _Exchange:
             exc_info=error, extra={"action": "request_failed"},
         )  # fmt: skip
         return errors.RunyardError(
-            "the yard failed to answer this request", f"its log tells why, under the id {self._id}"
+            "the yard failed to answer this request", f"its log has the reason, under the id {self._id}"
         )

@@ -6,24 +6,24 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from runyard import __version__
 from runyard.server.auth import Access
 from runyard.server.parameters import Parameter
 from runyard.server.route import JSON, Answer, Route
 from runyard.server.schemas import COMPONENTS, ref
+from runyard.version import __version__
 
 _ERRORS = {
-    400: "The request cannot be understood",
-    401: "No token, or one that this yard does not know",
+    400: "The request is not valid",
+    401: "No token, or an unknown one",
     403: "The token's role does not allow it, or the Host header is not this yard's",
     404: "There is no such thing",
-    405: "Not with this method",
-    409: "The state of things does not allow it",
+    405: "Method not allowed",
+    409: "The current state does not allow it",
     413: "The body is too large",
     416: "The file has no such part",
     422: "No site can ever satisfy it",
-    500: "The yard failed; its log tells why",
-    503: "Its store or the place of its files does not answer; ask again",
+    500: "The yard failed; its log has the reason",
+    503: "Its store or blob store does not answer; try again",
     507: "The yard's disk is full",
 }
 
@@ -107,7 +107,7 @@ def _bad(row: Route) -> dict[str, Any]:
         codes.add(401)
     if 401 in codes:  # callers are looked up in the store
         codes.add(503)
-    codes.add(400)  # a query parameter that nobody knows
+    codes.add(400)  # an unknown query parameter
     if row.body is not None:
         codes |= {413, 507}
     content = {JSON: {"schema": ref("Error")}}

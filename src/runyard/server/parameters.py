@@ -53,12 +53,12 @@ def query(
 
 
 def header(name: str, description: str) -> Parameter:
-    """For the document alone: whoever uses a header reads it itself."""
+    """For the document only: handlers read headers themselves."""
     return Parameter(name=name, schema={"type": "string"}, description=description, place="header")
 
 
 def parse_all(parameters: Iterable[Parameter], path_values: Mapping[str, str], query_string: bytes) -> dict[str, Any]:
-    """The checked values by name; a query parameter nobody declared is refused, with the nearest good name."""
+    """The validated values by name; an undeclared query parameter is refused, with the nearest good name."""
     given = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     declared = {parameter.name: parameter for parameter in parameters if parameter.place != "header"}
     allowed = [name for name, parameter in declared.items() if parameter.place == "query"]

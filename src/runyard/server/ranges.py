@@ -1,4 +1,4 @@
-"""Parts of a file that a client asks for: the Range header of RFC 9110."""
+"""Byte ranges of a file: the Range header of RFC 9110."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Span:
 
 
 def parse_range(header: str | None, size: int) -> Span | None:
-    """The part meant by the header; None when the file has no such part. Several ranges at once give the whole file."""
+    """The range of the header; None if the file has no such range. Several ranges at once give the whole file."""
     match = _RANGE.fullmatch(header.strip()) if header else None
     if match is None or match[1] == match[2] == "":
         return Span(start=0, stop=size, size=size)

@@ -25,7 +25,7 @@ Handler = Callable[[Call], Awaitable[ASGIApp]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Body:
-    """What a request carries."""
+    """The body of a request."""
 
     schema: dict[str, Any]
     description: str = ""
@@ -36,7 +36,7 @@ class Body:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What comes back with one status. Errors are added to the document by themselves."""
+    """The answer with one status. Errors are added to the document automatically."""
 
     description: str
     schema: dict[str, Any] | None = None
@@ -57,8 +57,8 @@ class Route:
     body: Body | None = None
     errors: tuple[int, ...] = ()  # beyond those that every route of its kind has
     description: str = ""
-    prefix: str = PREFIX  # '': an address that is older than the API
-    operation: str = ""  # its name in the document, where that is not the handler's
+    prefix: str = PREFIX  # '': a path that is older than the API
+    operation: str = ""  # its name in the document, if not the handler's
 
     @property
     def place(self) -> str:
@@ -66,7 +66,7 @@ class Route:
 
 
 class _Rest(Convertor[str]):
-    """As Starlette's `path`, and with line breaks: files may have them in their names."""
+    """Like Starlette's `path`, but with line breaks, which file names may contain."""
 
     regex = "(?s:.*)"
 
@@ -113,5 +113,5 @@ class Endpoint:
 
 
 def _without_headers(row: Route) -> list[Parameter]:
-    """Whoever uses a header reads it itself."""
+    """Handlers read headers themselves."""
     return [parameter for parameter in row.parameters if parameter.place != "header"]

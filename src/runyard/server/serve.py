@@ -1,4 +1,4 @@
-"""A yard as a process: HTTP, the clock of the reaper, and what runs beside them, until somebody says stop."""
+"""A yard as a process: HTTP, and the background parts beside it, until it is stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from runyard.yard import Yard
 
 log = logging.getLogger(__name__)
 
-TICK = 5.0  # seconds between two looks at leases and deadlines
-RESTART = 5.0  # seconds before a background part that failed is started again
+RESTART = 5.0  # seconds before a failed background part is restarted
 GRACE = 5  # seconds that open requests get after a stop
-FAREWELL = 15.0  # seconds that background parts get to end, all of them together
+FAREWELL = 15.0  # seconds that all background parts get to end
 
 Background = Callable[[threading.Event], None]
 
@@ -38,8 +37,8 @@ def serve(
 ) -> None:
     """Answer requests until SIGTERM, SIGINT or `stop`.
 
-    Each background part runs in a thread of its own, gets the stop event, and is started again when it fails.
-    Raises Conflict when the port is taken. The yard stays open: whoever opened it closes it.
+    Each background part runs in its own thread, gets the stop event, and is restarted if it fails.
+    Raises Conflict if the port is in use. The yard stays open: the caller closes it.
     """
     stop = stop or threading.Event()
     listener = address.bind(yard.settings)
@@ -68,7 +67,7 @@ def _prepare(yard: Yard, stop: threading.Event, started: Callable[[], None]) -> 
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # Host and address are checked: nobody may set them for others
+        proxy_headers=False,  # Host and address are checked: clients must not be able to set them
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE,
     )
@@ -113,8 +112,8 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        """It takes no lock: it may have interrupted somebody who has it."""
-        self.force_exit = self.should_exit  # the second time somebody is impatient
+        """It takes no lock, which the interrupted code may hold."""
+        self.force_exit = self.should_exit  # a second signal ends at once
         self.should_exit = True
 
 
@@ -126,11 +125,7 @@ def _announce(yard: Yard, url: str, on_listening: Callable[[str], None] | None) 
 
 
 def _parts(yard: Yard, background: Iterable[Background]) -> list[Background]:
-    def clock(stop: threading.Event) -> None:
-        while not stop.wait(TICK):
-            yard.tick()
-
-    return [*yard.fleet.parts(), yard.fleet.by_one("clock", clock), *(_in_turn(yard, part) for part in background)]
+    return [*yard.fleet.parts(), *(_in_turn(yard, part) for part in background)]
 
 
 def _in_turn(yard: Yard, part: Background) -> Background:
@@ -144,7 +139,7 @@ def _start(part: Background, stop: threading.Event) -> threading.Thread:
 
 
 def _supervise(part: Background, stop: threading.Event) -> None:
-    """A part that fails must not leave a yard that answers and does nothing."""
+    """Restart a failed part, so that no yard answers and does nothing."""
     while not stop.is_set():
         try:
             return part(stop)
@@ -160,9 +155,9 @@ def _join(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
-            log.warning("%s does not end; leaving it behind", thread.name, extra={"action": "part_left"})
+            log.warning("%s does not end; not waiting for it", thread.name, extra={"action": "part_left"})
 
 
 def _not_unfinished(record: logging.LogRecord) -> bool:
-    """An answer that a stop cuts short is left unfinished on purpose: uvicorn need not report it."""
+    """A stop leaves answers unfinished on purpose: uvicorn need not report it."""
     return record.getMessage() != "ASGI callable returned without completing response."

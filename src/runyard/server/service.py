@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from runyard.server.counts import RequestCounts
-from runyard.server.gate import Gate
-from runyard.server.news import News
+from runyard.server.authentication import Authenticator
+from runyard.server.site_changes import SiteChanges
 from runyard.yard import Yard
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 READERS = 4  # SQLite reads take turns on the interpreter anyway; more threads only wait for each other
-WRITERS = 4  # files that arrive wait for the disk here, where they hold up no reader
+WRITERS = 4  # uploads wait for the disk here, without blocking readers
 
 
 class Bell:
@@ -28,7 +28,7 @@ class Bell:
         self._loop = asyncio.get_running_loop()
 
     def ring(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop has ended: no request waits any more
             self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self, seconds: float) -> bool:
@@ -44,21 +44,21 @@ class Bell:
 class Service:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
-        self.gate = Gate(yard, lambda secret: self.read(yard.authenticate, secret))
+        self.gate = Authenticator(yard, lambda secret: self.read(yard.authenticate, secret))
         self.counts = RequestCounts()
-        self.news = News(yard.hints)
+        self.news = SiteChanges(yard.hints)
         self.stopping = False
         self._readers = ThreadPoolExecutor(READERS, "yard-read")
         self._writers = ThreadPoolExecutor(WRITERS, "yard-write")
         self._bells: set[Bell] = set()
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function that blocks for a moment, without holding up other requests."""
+        """Call a function that blocks for a moment, without blocking other requests."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: function(*args, **kwargs))
 
     async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `read`, for a function that writes to a file and may wait for the disk."""
+        """Like `read`, for a function that writes to a file and may wait for the disk."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writers, lambda: function(*args, **kwargs))
 
@@ -76,7 +76,7 @@ class Service:
                 end()
 
     def stop(self) -> None:
-        """End open streams and waits: a server that stops does not wait for people who follow a log."""
+        """End open streams and waits: a server that stops does not wait for clients that follow a log."""
         self.stopping = True
         for bell in tuple(self._bells):
             bell.ring()
@@ -85,3 +85,16 @@ class Service:
         self.news.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
         self._writers.shutdown(wait=False, cancel_futures=True)
+
+
+class RequestCounts:
+    """Counted by declared path, never by the requested URL: the number of rows stays small."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, int]] = Counter()
+
+    def add(self, method: str, path: str, status: int) -> None:
+        self._counts[method, path, status] += 1
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, str, int], int]]:
+        return iter(sorted(self._counts.items()))

@@ -15,7 +15,7 @@ from runyard.server.ranges import Span
 from runyard.server.service import Service
 
 CHUNK = 256 << 10
-LOG_POLL = 0.25  # seconds between looks when no hint comes: another server may hold the agent's connection
+LOG_POLL = 0.25  # seconds between reads without a hint: another server may have the agent's connection
 STATE_POLL = 1.0
 
 T = TypeVar("T")
@@ -23,11 +23,11 @@ Reader = Callable[[int, int], bytes]  # offset, limit → bytes; fewer only at t
 
 
 class Interrupted(Exception):
-    """The server stops while an answer is on its way. Leaving the answer unfinished tells the client to come again."""
+    """The server stops during an answer. An unfinished answer makes the client repeat the request."""
 
 
 class ByteStream:
-    """An ASGI answer whose body comes from a generator; it waits for the client to read, and ends when it goes."""
+    """An ASGI answer from a generator; it waits for the client to read, and ends when the client disconnects."""
 
     def __init__(self, chunks: AsyncGenerator[bytes], headers: Mapping[str, str], status: int = 200) -> None:
         self._chunks, self._status = chunks, status
@@ -50,7 +50,7 @@ class ByteStream:
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
-    """What the work gives; ClientDisconnect, and the work cancelled, when the client goes away first."""
+    """The result of the work; raises ClientDisconnect, and cancels the work, if the client disconnects first."""
     gone, task = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(work)
     try:
         await asyncio.wait({gone, task}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,7 +69,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def read_span(service: Service, reader: Reader, span: Span, at_once: int = CHUNK) -> AsyncGenerator[bytes]:
-    """Exactly the bytes of the span: its length was promised."""
+    """Exactly the bytes of the span: its length was already sent."""
     offset = span.start
     while offset < span.stop:
         data = await service.read(reader, offset, min(at_once, span.stop - offset))
@@ -80,7 +80,7 @@ async def read_span(service: Service, reader: Reader, span: Span, at_once: int =
 
 
 async def follow_log(service: Service, run: int, reader: Reader, offset: int) -> AsyncGenerator[bytes]:
-    """The log from an offset, then what is added to it, until the run is final and everything was given."""
+    """The log from an offset, then what is added to it, until the run is final and everything was sent."""
     with service.listening(f"log:{run}", f"run:{run}") as bell:
         while not service.stopping:
             data, final = await service.read(_look, service, run, reader, offset)
@@ -95,7 +95,7 @@ async def follow_log(service: Service, run: int, reader: Reader, offset: int) ->
 
 
 def _look(service: Service, run: int, reader: Reader, offset: int) -> tuple[bytes, bool]:
-    """New bytes, or whether there can be no more: the state is asked first, since bytes come before the end."""
+    """New bytes, and whether there can be no more: the state is read first, since bytes are stored before the end."""
     data = reader(offset, CHUNK)
     if data or not _final(service, run):
         return data, False
@@ -116,12 +116,12 @@ async def wait_for_run(service: Service, run: int, seconds: float) -> dict[str, 
 
 
 async def wait_for_outputs(service: Service, run: int, wish: int, seconds: float) -> bool:
-    """Whether the outputs are as new as the wish, or the run has ended, before the time is over."""
+    """Whether the outputs are as new as the request `wish`, or the run has ended, before the time is over."""
     return await _wait_for(service, service.yard.has_outputs, run, wish, seconds)
 
 
 async def wait_for_checkpoint(service: Service, run: int, wish: int, seconds: float) -> bool:
-    """The same for what it saved."""
+    """The same for checkpoints."""
     return await _wait_for(service, service.yard.checkpoints.are_here, run, wish, seconds)
 
 

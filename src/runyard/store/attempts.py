@@ -89,7 +89,7 @@ def numbers(connection: Connection, run_id: int) -> list[tuple[int, str | None]]
 
 
 def alive(connection: Connection, site: str, agent: str) -> list[AnyRow]:
-    """With the batch's name and the run's spec: all that an agent needs to take them up again."""
+    """With the batch's name and the run's spec: all that an agent needs to resume them."""
     return list(connection.execute(_ALIVE, {"site": site, "agent": agent}).all())
 
 
@@ -99,7 +99,7 @@ def alive_of_site(connection: Connection, site: str) -> int:
 
 
 def on_site(connection: Connection, site: str, limit: int) -> list[AnyRow]:
-    """Which agent has which run of whom now, and on which node; oldest first."""
+    """Which agent has which run now, with its owner and node; oldest first."""
     facts = (attempts.c.agent, attempts.c.node, attempts.c.claimed_at, attempts.c.started_at)
     query = (
         select(runs.c.id, runs.c.owner, runs.c.project, runs.c.name, runs.c.state, *facts)
@@ -110,7 +110,7 @@ def on_site(connection: Connection, site: str, limit: int) -> list[AnyRow]:
 
 
 def wished(connection: Connection, site: str, agent: str) -> list[AnyRow]:
-    """Those that are to end, or to show what they have."""
+    """Attempts with a stop request, or a request for current outputs."""
     return list(connection.execute(_WISHED, {"site": site, "agent": agent}).all())
 
 
@@ -131,7 +131,7 @@ def replace_outputs(connection: Connection, run_id: int, number: int, rows: Sequ
 
 
 def outputs_of(connection: Connection, run_id: int) -> list[AnyRow]:
-    """Of the newest attempt that left any."""
+    """Outputs of the newest attempt that has any."""
     newest = select(func.max(outputs.c.attempt)).where(outputs.c.run_id == run_id).scalar_subquery()
     query = select(outputs).where(outputs.c.run_id == run_id, outputs.c.attempt == newest).order_by(outputs.c.path)
     return list(connection.execute(query).all())

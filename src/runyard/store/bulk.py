@@ -16,7 +16,7 @@ _one_by_one = functools.cache(insert)
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """In this order; all have the same columns. To SQLite, in the same process, they go one by one."""
+    """In this order; all have the same columns. In SQLite, in the same process, they are inserted one by one."""
     if connection.dialect.name == "postgresql":
         for start in range(0, len(rows), TOGETHER):
             some = rows[start : start + TOGETHER]
@@ -28,7 +28,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 @functools.cache
 def _at_once(table: Table, names: tuple[str, ...]) -> Insert:
-    """From one text: to hand over dozens of values for each row costs more than to store them."""
+    """As one JSON text: passing dozens of values for each row costs more than storing them."""
     given = func.json_to_recordset(cast(bindparam("rows", type_=String), JSON))
     columns = [column(name, table.c[name].type) for name in names]
     rows = given.table_valued(*columns, name="given").render_derived(with_types=True)

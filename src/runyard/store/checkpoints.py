@@ -1,4 +1,4 @@
-"""Rows of what runs saved."""
+"""Rows of checkpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from runyard.store import condemned
+from runyard.store import blob_deletions
 from runyard.store.rows import AnyRow, portions
 from runyard.store.tables import attempts, checkpoints, runs
 
@@ -19,7 +19,7 @@ _OF_RUNS = (
 
 
 def of_run(connection: Connection, run_id: int) -> list[AnyRow]:
-    """Oldest first. Those that a wish to begin anew has set aside are not among them."""
+    """Oldest first. Without those that `retry --afresh` discarded."""
     query = select(checkpoints).where(checkpoints.c.run_id == run_id).order_by(checkpoints.c.number)
     return list(connection.execute(query).all())
 
@@ -34,8 +34,8 @@ def newest(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRow]:
 
 
 def places(connection: Connection, run_ids: Sequence[int]) -> list[AnyRow]:
-    """Where attempts of these runs began, or may have begun before they were lost; oldest first. None that a wish to
-    begin anew has set aside."""
+    """The sites and agents on which attempts of these runs started, or may have started before they were lost; oldest
+    first. Without those that `retry --afresh` discarded."""
     found: list[AnyRow] = []
     is_lost = (attempts.c.state == "ended") & (attempts.c.reason == "lost") & attempts.c.record.is_(None)
     facts = (attempts.c.run_id, attempts.c.number, attempts.c.site, attempts.c.agent, attempts.c.node)
@@ -61,16 +61,16 @@ def change(connection: Connection, run_id: int, number: int, **values: Any) -> N
 
 
 def remove(connection: Connection, now: float, run_id: int, numbers: Iterable[int]) -> None:
-    """What the yard has of them goes, too, unless something else refers to it."""
+    """Their blobs are deleted later, unless something else refers to them."""
     gone = list(numbers)
     if gone:
         place = (checkpoints.c.run_id == run_id, checkpoints.c.number.in_(gone))
         trees = connection.execute(select(checkpoints.c.tree).where(*place, checkpoints.c.tree.is_not(None)))
-        condemned.prune(connection, now, trees.scalars())
+        blob_deletions.prune(connection, now, trees.scalars())
         connection.execute(delete(checkpoints).where(*place))
 
 
 def trees(connection: Connection) -> set[str]:
-    """Of all that the yard has."""
+    """Of all checkpoints in the yard."""
     query = select(checkpoints.c.tree).where(checkpoints.c.tree.is_not(None)).distinct()
     return set(connection.execute(query).scalars())

@@ -1,4 +1,4 @@
-"""Numbers that are given out once: ids of runs, batches, tokens."""
+"""Sequence numbers: ids of runs, batches, tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAKE = (
 
 
 def take(connection: Connection, name: str, amount: int = 1) -> int:
-    """The first of `amount` fresh numbers."""
+    """The first of `amount` new numbers."""
     last = connection.execute(_TAKE, {"counter": name, "amount": amount}).scalar()
     if last is None:
         connection.execute(insert(counters).values(name=name, value=amount))

@@ -1,4 +1,4 @@
-"""How far each listener has been told of events, and the events that are new to it."""
+"""The position of each listener in the event table, and the events after it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def get(connection: Connection, name: str) -> AnyRow | None:
 
 
 def begin(connection: Connection, name: str, now: float) -> None:
-    """A listener that is new hears of what happens from now on."""
+    """A new listener gets the events from now on."""
     if get(connection, name) is None:
         newest = connection.execute(select(func.max(events.c.id))).scalar() or 0
         connection.execute(insert(cursors).values(name=name, position=newest, tries=0, next_try=now))
 
 
 def begin_anew(connection: Connection, half: str, name: str, now: float) -> None:
-    """A walk over everything from the first event on, in the place of earlier ones: `name` begins with `half:`."""
+    """A cursor that starts at the first event, replacing earlier ones: `name` begins with `half:`."""
     if get(connection, name) is None:
         connection.execute(delete(cursors).where(cursors.c.name.startswith(f"{half}:", autoescape=True)))
         connection.execute(insert(cursors).values(name=name, position=0, tries=0, next_try=now))
@@ -34,7 +34,7 @@ def change(connection: Connection, name: str, **values: Any) -> None:
 
 
 def events_after(connection: Connection, position: int, kinds: Iterable[str], limit: int) -> list[AnyRow]:
-    """Oldest first, each with what its run is."""
+    """Oldest first, each with fields of its run."""
     about = (runs.c.project, runs.c.name, runs.c.owner, runs.c.recipe, runs.c.site)
     query = select(events, *about).join(runs, runs.c.id == events.c.run_id)
     query = query.where(events.c.id > position, events.c.kind.in_(list(kinds)))

@@ -1,4 +1,4 @@
-"""Connections: SQLite tuned to be durable and quick, PostgreSQL as it is, except that it notices whoever is gone."""
+"""Connections: SQLite tuned to be durable and fast, PostgreSQL with its defaults and keepalives for dead clients."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def lasting_engine(url: URL, label: str) -> Engine:
 
 
 def _alert(url: URL) -> dict[str, Any]:
-    """A machine that lost its power says no farewell. Its locks would keep all others waiting for hours.
-    And a database that was made without a locale answers in bytes, unless it is asked for text."""
+    """A machine that lost its power does not close its connection. Its locks would block all others for hours.
+    And a database that was created without a locale answers in bytes, unless text is requested."""
     step = GONE_S // 4
     ours = (
         f"-c tcp_keepalives_idle={step} -c tcp_keepalives_interval={step} -c tcp_keepalives_count=3 "
@@ -92,3 +92,12 @@ def _prepare(engine: Engine, pragmas: list[str]) -> None:
             connection.execute(pragma).close()
 
     event.listen(engine, "connect", connected)
+
+
+def server_version(url: URL, label: str) -> str:
+    """Raises YardUnreachable where PostgreSQL does not answer."""
+    try:
+        with lasting_engine(url, label).connect() as connection:
+            return str(connection.exec_driver_sql("SHOW server_version").scalar_one())
+    except exc.DBAPIError as error:
+        raise errors.YardUnreachable(str(error.orig).partition("\n")[0]) from error

@@ -1,6 +1,6 @@
-"""Rows of what runs report: one for each name, how far each attempt's file is read, and summaries.
+"""Rows of metrics: one for each name, the read position in each attempt's file, and summaries.
 
-A column that holds values has NULL for NaN, because SQLite cannot keep that.
+A column of values has NULL for NaN, because SQLite cannot store NaN.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPEN = (
 
 
 def expect(connection: Connection, key: AttemptKey) -> None:
-    """From now on the attempt's file is looked at, until it is read to its end."""
+    """From now on the attempt's file is read, until its end."""
     if connection.execute(_GET_POSITION, _of(key)).first() is None:
         row = {"run_id": key.run, "attempt": key.attempt, "position": 0, "is_open": 1, "dropped": 0}
         connection.execute(_INSERT_POSITION, row)
@@ -60,13 +60,13 @@ def unread_of(connection: Connection, run_id: int) -> list[int]:
 
 
 def advance(connection: Connection, key: AttemptKey, old: int, new: int, *, is_open: bool) -> bool:
-    """False where somebody else has read on from there."""
+    """False if another server has moved it."""
     values = {**_of(key), "old": old, "new": new, "new_open": int(is_open)}
     return connection.execute(_ADVANCE, values).rowcount == 1
 
 
 def drop(connection: Connection, key: AttemptKey, number: int) -> bool:
-    """Count values that are not kept; True for the first ones of a run."""
+    """Count values that are not stored; True for the first ones of a run."""
     of_run = metric_positions.c.run_id == key.run
     before = connection.execute(select(func.sum(metric_positions.c.dropped)).where(of_run)).scalar() or 0
     change = update(metric_positions).where(*_POSITION).values(dropped=metric_positions.c.dropped + number)
@@ -108,7 +108,7 @@ def add(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def change(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Whole rows, in the place of those that are there."""
+    """Complete rows, replacing the existing ones."""
     if rows:
         keyed = ({"run_key": row["run_id"], "name_key": row["name"]} for row in rows)
         changed = ({f"new_{name}": row[name] for name in _CHANGED} for row in rows)

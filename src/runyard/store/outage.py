@@ -1,5 +1,5 @@
-"""PostgreSQL that is away: restarted, stopped, or out of reach. Whatever was asked of it meanwhile is refused in one
-sentence, and not done later. Connections that it ended are replaced as soon as it is back."""
+"""PostgreSQL that is unavailable: restarted, stopped, or unreachable. Requests during that time are refused with one
+sentence, and not executed later. Closed connections are replaced as soon as it is available again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runyard.store.reserve import is_full
 
 AWAY = "the yard's PostgreSQL does not answer"
 UNDONE = f"{AWAY}, and nothing was recorded"
-# What it was told last was to commit, and nobody knows whether it heard. Doing it again could do it twice.
+# The last command was COMMIT, and its result is unknown. Repeating it could do it twice.
 IN_DOUBT = "the yard's PostgreSQL went away in the middle of this, so it may have been recorded or not"
 _FIXES = {
     IN_DOUBT: "look whether it was, as with `runyard ls`, before you try again; an idempotency key spares you that"
@@ -25,16 +25,16 @@ _TWICE = "This connection is closed"  # what the pool says when it has replaced 
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether the same question may have an answer later."""
+    """Whether the same query may succeed later."""
     if isinstance(error, exc.DBAPIError):
         return not is_full(error) and (error.connection_invalidated or _is_passing(error))
     if isinstance(error, exc.InvalidRequestError):
         return str(error).startswith(_TWICE)
-    return isinstance(error, exc.TimeoutError)  # all connections are in use, by questions that nobody answers
+    return isinstance(error, exc.TimeoutError)  # all connections are in use, by queries without an answer
 
 
 def _is_passing(error: exc.DBAPIError) -> bool:
-    """Errors of psycopg have a SQLSTATE, which is None where PostgreSQL could not be asked at all."""
+    """Errors of psycopg have a SQLSTATE, which is None if PostgreSQL could not be reached at all."""
     if not isinstance(error, exc.OperationalError):
         return False
     state = getattr(error.orig, "sqlstate", "")
@@ -43,7 +43,7 @@ def _is_passing(error: exc.DBAPIError) -> bool:
 
 @contextlib.contextmanager
 def told(message: str = AWAY) -> Iterator[None]:
-    """Why it is away is in the yard's log. Whoever asks the yard need not learn its address."""
+    """The reason is in the yard's log. Clients of the yard need not learn the database's address."""
     try:
         yield
     except exc.SQLAlchemyError as error:

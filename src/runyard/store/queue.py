@@ -1,4 +1,4 @@
-"""What waits, and how it is looked at: by track, without reading the whole queue."""
+"""The queue of waiting runs, read by track, without reading all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of requests that came by messages, and of the replies that they wait for."""
+"""Rows of requests that arrived as messages, and of their replies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def change(connection: Connection, request_id: int, **values: Any) -> None:
 
 
 def answered(connection: Connection, request_id: int, held_until: float, now: float, remark: str | None) -> None:
-    """Unless somebody has asked again since it was held until then."""
+    """Unless it was requested again since it was reserved until then."""
     held = (requests.c.id == request_id, requests.c.next_try == held_until)
     connection.execute(update(requests).where(*held).values(replied_at=now, trouble=remark))
 
@@ -47,21 +47,21 @@ def by_identity(connection: Connection, queue: str, identity: str) -> AnyRow | N
 
 
 def newest_unnamed(connection: Connection, queue: str, digest: str) -> AnyRow | None:
-    """The newest request that asks for this and whose message had no name."""
+    """The newest request with this content whose message had no id."""
     query = select(requests).where(requests.c.queue == queue, requests.c.digest == digest)
     query = query.where(requests.c.identity.startswith(UNNAMED))
     return connection.execute(query.order_by(requests.c.id.desc()).limit(1)).first()
 
 
 def due(connection: Connection, queues: Sequence[str], now: float, limit: int) -> list[AnyRow]:
-    """Those that are over, or were refused, and whose reply may be tried now."""
+    """Requests that have ended or were refused, and whose reply may be tried now."""
     query = select(requests).where(*_UNANSWERED, requests.c.next_try <= now, requests.c.queue.in_(queues))
     query = query.where(requests.c.waiting.is_(None), or_(requests.c.first_run.is_(None), ~_HAS_OPEN_RUNS))
     return list(connection.execute(query.order_by(requests.c.next_try, requests.c.id).limit(limit)).all())
 
 
 def waiting(connection: Connection, queue: str, now: float, limit: int) -> list[AnyRow]:
-    """Those that wait for files which may be brought now."""
+    """Requests that wait for files, and whose fetch may be tried now."""
     query = select(requests).where(requests.c.queue == queue, requests.c.waiting.is_not(None))
     return list(connection.execute(query.where(requests.c.next_try <= now).order_by(requests.c.id).limit(limit)).all())
 
@@ -69,7 +69,7 @@ def waiting(connection: Connection, queue: str, now: float, limit: int) -> list[
 def page(
     connection: Connection, *, queue: str | None, unanswered: bool, before: int | None, limit: int
 ) -> list[AnyRow]:
-    """Newest first, each with `open_runs`: whether one of its runs is not over yet."""
+    """Newest first, each with `open_runs`: whether one of its runs has not ended yet."""
     query = select(requests, _HAS_OPEN_RUNS.label("open_runs")).order_by(requests.c.id.desc()).limit(limit)
     if queue is not None:
         query = query.where(requests.c.queue == queue)
@@ -89,7 +89,7 @@ def send_again(connection: Connection, now: float, *, ids: Sequence[int] = (), q
 
 
 def forget(connection: Connection, before: float) -> list[AnyRow]:
-    """Those that were answered, or whose answer was first tried, before then; and those that nobody waits for.
+    """Those that were answered, or whose answer was first tried, before then; and those without a reply queue.
     Returns the unanswered ones among them."""
     old = func.coalesce(requests.c.replied_at, requests.c.due_at) < before
     unwanted = and_(requests.c.reply_to.is_(None), requests.c.received_at < before, ~_HAS_OPEN_RUNS)

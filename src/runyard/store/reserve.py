@@ -1,7 +1,7 @@
-"""Room that an SQLite file has to itself: also on a full disk runs end, are cancelled, and are told of.
+"""Reserved space of an SQLite file: also on a full disk runs can end, be cancelled, and be shown.
 
-Nobody takes away the blocks that a file has. So the database has pages to spare, and grows by many at once, long before
-it needs them; and its write-ahead log, which keeps its length, is begun anew when there is no room to make it longer.
+A file keeps the blocks that it has. So the database has spare pages, and grows by many at once, long before it needs
+them; and its write-ahead log, which keeps its length, is restarted when there is no space to make it longer.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from sqlalchemy import Connection, Engine, exc
 from runyard import errors
 from runyard.model import units
 
-SIZE = 1 << 20  # bytes in the database that nobody uses: room for the ends of some hundred runs
-LEAST = 1 << 20  # bytes on the disk: with less, nothing is accepted that can be handed in later just as well
+SIZE = 1 << 20  # unused bytes in the database: space for the ends of some hundred runs
+LEAST = 1 << 20  # bytes on the disk: with less, requests that can be sent again later are refused
 LOOK_S = 1.0
 _FULL = ("disk is full", "No space left", "disk I/O error")
 _TROUBLE = (exc.DBAPIError, sqlite3.Error)
 
 
-class Reserve:
-    """Of the connection that writes, in the thread that does."""
+class PageReserve:
+    """Belongs to the writing connection, in the writer's thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._look_at = float("-inf")
 
     def lay_in(self) -> None:
-        """Write as many zeros as there are to be spare pages, and remove them. That also gives the log its length."""
+        """Write zeros for all spare pages, and delete them. That also gives the log its length."""
         if _free(self._engine) < 4 * SIZE:
             return
         with contextlib.suppress(*_TROUBLE):
@@ -43,7 +43,7 @@ class Reserve:
             self._ask("PRAGMA wal_checkpoint(PASSIVE)")
 
     def keep(self) -> None:
-        """Lay in more when it is used up; asked after each commit."""
+        """Reserve more when it is used up; called after each commit."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_S
@@ -52,7 +52,7 @@ class Reserve:
                 self.lay_in()
 
     def make_room(self) -> None:
-        """For one more commit, as far as that is possible: it is worth another try."""
+        """Free space for one more commit, if possible: it is worth another try."""
         with contextlib.suppress(*_TROUBLE):
             self._ask("PRAGMA wal_checkpoint(RESTART)")
 
@@ -77,7 +77,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def _free(engine: Engine) -> float:
-    """Bytes on the disk of the file; infinite where there is none, or nobody knows."""
+    """Bytes on the disk of the file; infinite if there is no file, or the number is unknown."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return float("inf")
     try:

@@ -1,4 +1,4 @@
-"""The type of a row, whatever its columns; and how many values are asked for at once."""
+"""The type of a row, whatever its columns; and the maximum number of values in one condition."""
 
 from __future__ import annotations
 

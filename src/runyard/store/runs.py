@@ -45,7 +45,7 @@ def get_many(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
 
 
 def brief(connection: Connection, ids: Iterable[int]) -> list[AnyRow]:
-    """Only what names them."""
+    """Only their ids and names."""
     found: list[AnyRow] = []
     for some in portions(ids):
         found += connection.execute(_BRIEF.where(runs.c.id.in_(some))).all()
@@ -165,6 +165,6 @@ def newest_event(connection: Connection) -> int:
 
 
 def events_since(connection: Connection, seen: int, limit: int) -> list[AnyRow]:
-    """Which runs something happened to after that event, and what; oldest first."""
+    """Runs with events after that event, and these events; oldest first."""
     query = select(events.c.id, events.c.run_id, events.c.kind).where(events.c.id > seen)
     return list(connection.execute(query.order_by(events.c.id).limit(limit)).all())

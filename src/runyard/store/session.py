@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL that lasts, by which the servers of one yard know of each other.
+"""A permanent connection to PostgreSQL, by which the servers of one yard know of each other.
 
-What it holds (that this server lives, what it is in charge of) are advisory locks: PostgreSQL lets go of them when the
-connection ends, however that comes about, so nothing is left behind by a server that was killed.
+It holds advisory locks (that this server is alive, which tasks it runs): PostgreSQL releases them when the connection
+ends, in whatever way, so a killed server leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAVE = text("SELECT pg_advisory_unlock(:class, key) FROM unnest(CAST(:keys AS 
 _TELL = text("SELECT pg_notify(:channel, message) FROM unnest(CAST(:messages AS text[])) AS message")
 
 
-class Session:
+class ServerSession:
     """For one thread at a time. Everything raises YardUnreachable when the connection is lost, and locks with it."""
 
     def __init__(self, url: URL, label: str) -> None:
@@ -44,7 +44,7 @@ class Session:
         self._heard: list[str] = []
 
     def open(self) -> None:
-        """Anew, with nothing held."""
+        """Connect again, with no lock held."""
         self.close()
         with _told():
             self._connection = self._engine.connect()
@@ -55,15 +55,15 @@ class Session:
                 self._connection.exec_driver_sql(f"SET idle_session_timeout = '{engine.GONE_S}s'")
 
     def enter(self) -> None:
-        """From now on other servers know that this one lives."""
+        """From now on other servers see that this one is alive."""
         self._execute(_ENTER, {"class": SERVERS})
 
     def others(self) -> list[str]:
-        """The labels of other servers that live."""
+        """The labels of other live servers."""
         return [str(row[0]) for row in self._execute(_OTHERS, {"class": SERVERS})]
 
     def take(self, names: Sequence[str]) -> list[str]:
-        """Those of them that are ours from now on, because nobody has them; ask for none that is."""
+        """Take those locks that are free; returns those that are ours now. Do not pass locks that we hold."""
         keys = {key_of(name): name for name in names}
         rows = self._execute(_TAKE, {"class": DUTIES, "keys": list(keys)})
         return [keys[row[0]] for row in rows if row[1]]
@@ -72,11 +72,11 @@ class Session:
         self._execute(_LEAVE, {"class": DUTIES, "keys": [key_of(name) for name in names]})
 
     def tell(self, messages: Iterable[str]) -> None:
-        """All other sessions; each message has less than 8000 bytes."""
+        """Notify all other sessions; each message has less than 8000 bytes."""
         self._execute(_TELL, {"channel": CHANNEL, "messages": list(messages)})
 
     def wait(self, seconds: float, wake: int) -> None:
-        """Until somebody says something, the descriptor can be read, or the time is over."""
+        """Wait until a notification arrives, the descriptor can be read, or the time has passed."""
         with _told():
             poll = select.poll()
             for source in (self._driver(), wake):
@@ -84,7 +84,7 @@ class Session:
             poll.poll(max(0.0, seconds) * 1000)
 
     def hear(self) -> list[str]:
-        """What others have said. Asks PostgreSQL, so the connection was good when this was called."""
+        """Notifications of others. Queries PostgreSQL, so the connection worked when this was called."""
         self._execute(text("SELECT 1"), {})
         heard, self._heard = self._heard, []
         return heard

@@ -1,4 +1,4 @@
-"""The store: a writer, a few readers, and the clock that leases are measured by."""
+"""The store: a writer, a few readers, and the clock for leases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from sqlalchemy import Connection, exc
 
 from runyard import errors
 from runyard.store import engine, migrate, outage
-from runyard.store.clock import SharedClock
-from runyard.store.reserve import Reserve, is_full
-from runyard.store.session import Session
-from runyard.store.writer import Series, Writer
+from runyard.store.reserve import PageReserve, is_full
+from runyard.store.session import ServerSession
+from runyard.store.writer import BulkWork, Writer
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -25,7 +24,7 @@ class Store:
     """Promises: a write's future resolves only after its commit is on disk; each write is atomic by itself; writes
     happen one after the other; a read sees one consistent moment. All methods may be called from any thread.
 
-    While PostgreSQL is away, reads and writes raise StoreError; when it is back, they work again."""
+    While PostgreSQL is unavailable, reads and writes raise StoreError; afterwards they work again."""
 
     def __init__(self, url: str, *, network: bool = False, clock: Callable[[], float] | None = None) -> None:
         """`clock` instead of the store's own: the machine's for an SQLite file, the server's for PostgreSQL."""
@@ -33,26 +32,26 @@ class Store:
         self.is_shared = engine.is_shared(self._url)
         self._writing = engine.writing_engine(self._url, network=network)
         self._reading = engine.reading_engine(self._url)
-        self._reserve = None if self.is_shared or network else Reserve(self._writing)
+        self._reserve = None if self.is_shared or network else PageReserve(self._writing)
         self._shared_clock = SharedClock()
         self.clock = clock or (self._shared_clock if self.is_shared else time.time)
         self._writer: Writer | None = None
 
     def start(self) -> None:
-        """Bring the schema up to date, then accept work."""
+        """Migrate the schema, then accept work."""
         migrate.upgrade(self._writing)
         self._writer = Writer(self._writing, self._shared_clock.set, self._reserve)
         if self.is_shared:
             self.write(lambda _: None).result()  # tells the time
 
-    def session(self, label: str) -> Session:
+    def session(self, label: str) -> ServerSession:
         """For a store that several servers share: not open yet."""
-        return Session(self._url, label)
+        return ServerSession(self._url, label)
 
     def write(self, work: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> Future[T]:
         return self._open_writer().submit(work, then)
 
-    def write_in(self, series: Series[Item, T], item: Item) -> Future[T]:
+    def write_in(self, series: BulkWork[Item, T], item: Item) -> Future[T]:
         """As `write`, for work that is done for several items in one call."""
         return self._open_writer().submit_in(series, item)
 
@@ -92,3 +91,18 @@ def open_store(url: str, *, network: bool = False, clock: Callable[[], float] | 
         store.close()
         raise
     return store
+
+
+class SharedClock:
+    """The clock for leases of several servers whose machines have different clocks: PostgreSQL's time at the last
+    transaction, plus the time since then by a monotonic clock. It is late by the time of that answer, so servers agree
+    to within milliseconds."""
+
+    def __init__(self) -> None:
+        self._origin = time.time() - time.monotonic()  # until the first transaction
+
+    def set(self, now: float) -> None:
+        self._origin = now - time.monotonic()
+
+    def __call__(self) -> float:
+        return self._origin + time.monotonic()

@@ -1,4 +1,4 @@
-"""Rows of sweeps: their trials, the places of their runs, and what was decided."""
+"""Rows of sweeps: their trials, planned runs and decisions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def change(connection: Connection, sweep_id: int, **values: Any) -> None:
 
 
 def hungry(connection: Connection) -> list[AnyRow]:
-    """Those that have trials or runs to make."""
+    """Those that still have trials or runs to create."""
     return list(connection.execute(select(sweeps).where(sweeps.c.hungry == 1).order_by(sweeps.c.id)).all())
 
 
@@ -120,7 +120,7 @@ def add_places(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def places(connection: Connection, sweep_id: int, trial_numbers: Iterable[int] | None = None) -> list[AnyRow]:
-    """With `state`, `reason` and `attempt` of their runs, which are NULL where there is none; by trial and rep."""
+    """With `state`, `reason` and `attempt` of their runs, which are NULL if there is no run; by trial and rep."""
     query = _PLACES.where(sweep_runs.c.sweep_id == sweep_id)
     if trial_numbers is None:
         return list(connection.execute(query).all())
@@ -143,7 +143,7 @@ def places_of(connection: Connection, run_ids: Sequence[int]) -> dict[int, AnyRo
 
 
 def unmade(connection: Connection, sweep_id: int, limit: int | None) -> list[AnyRow]:
-    """Places without a run, in their order, each with the parameters of its trial."""
+    """Planned runs without a run, in their order, each with the parameters of its trial."""
     query = (
         select(sweep_runs, trials.c.params)
         .join(trials, (trials.c.sweep_id == sweep_runs.c.sweep_id) & (trials.c.number == sweep_runs.c.trial))
@@ -153,14 +153,14 @@ def unmade(connection: Connection, sweep_id: int, limit: int | None) -> list[Any
 
 
 def set_runs(connection: Connection, sweep_id: int, run_ids: Sequence[tuple[int, int | None]]) -> None:
-    """Of places: (position, run), or None where there is none any more."""
+    """Set the runs of planned runs: (position, run), or None if it has none any more."""
     if run_ids:
         rows = [{"sweep_key": sweep_id, "position_key": place, "new_run": run} for place, run in run_ids]
         connection.execute(_SET_RUN, rows)
 
 
 def forget_unmade(connection: Connection, sweep_id: int, trial_number: int) -> None:
-    """The runs that a trial has not had yet, it will not have."""
+    """Delete the planned runs of a trial that have no run yet."""
     connection.execute(
         delete(sweep_runs).where(
             sweep_runs.c.sweep_id == sweep_id, sweep_runs.c.trial == trial_number, sweep_runs.c.run_id.is_(None)
@@ -185,7 +185,7 @@ def counts(connection: Connection, sweep_id: int) -> list[AnyRow]:
 
 
 def open_trials(connection: Connection, sweep_id: int) -> int:
-    """Trials of which something is still to run."""
+    """Trials with runs that have not ended."""
     query = (
         select(func.count(func.distinct(sweep_runs.c.trial)))
         .outerjoin(runs, runs.c.id == sweep_runs.c.run_id)
@@ -195,7 +195,7 @@ def open_trials(connection: Connection, sweep_id: int) -> int:
 
 
 def steps(connection: Connection, sweep_id: int, metric: str) -> AnyRow:
-    """How far runs that have ended have come: `done` in all, the `longest`, and the `number` of them."""
+    """Steps of ended runs: `done` in all, the `longest`, and the `number` of them."""
     reached = func.coalesce(metrics.c.reached, metrics.c.count)
     query = (
         select(func.sum(reached).label("done"), func.max(reached).label("longest"), func.count().label("number"))

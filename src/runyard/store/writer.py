@@ -1,4 +1,4 @@
-"""One thread writes. What arrives while a commit is on its way to the disk shares the next one (group commit)."""
+"""One thread writes. Writes that arrive during a commit share the next one (group commit)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, exc, text
 
 from runyard import errors
 from runyard.store import outage
-from runyard.store.reserve import Reserve, is_full
+from runyard.store.reserve import PageReserve, is_full
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -27,9 +27,9 @@ PG_TURN = text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8) FRO
 
 
 @dataclass(frozen=True, eq=False)
-class Series(Generic[Item, T]):
-    """Work that costs hardly more for many items than for one: items that come one after the other into the same commit
-    are done in one call, and one by one when that fails."""
+class BulkWork(Generic[Item, T]):
+    """Work that costs hardly more for many items than for one: consecutive items of the same commit are processed in
+    one call, and one by one when that fails."""
 
     work: Callable[[Connection, Sequence[Item]], list[T]]
     then: Callable[[list[T]], None]
@@ -37,7 +37,7 @@ class Series(Generic[Item, T]):
 
 @dataclass(slots=True)
 class _Job:
-    series: Series[Any, Any]
+    series: BulkWork[Any, Any]
     item: Any
     future: Future[Any]
     result: Any = None
@@ -47,7 +47,7 @@ class _Job:
 class Writer:
     """Runs pieces of work in transactions. Each piece is atomic by itself; a future resolves after the commit."""
 
-    def __init__(self, engine: Engine, tell_time: Callable[[float], None], reserve: Reserve | None = None) -> None:
+    def __init__(self, engine: Engine, tell_time: Callable[[float], None], reserve: PageReserve | None = None) -> None:
         """`tell_time` is called with the time by PostgreSQL's clock at the beginning of each transaction there."""
         self._engine, self._tell_time, self._reserve = engine, tell_time, reserve
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -58,12 +58,12 @@ class Writer:
 
     def submit(self, work: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> Future[T]:
         """`then` is called with the result after the commit, in the writer's thread: keep it quick."""
-        alone: Series[None, T] = Series(
+        alone: BulkWork[None, T] = BulkWork(
             work=lambda connection, _: [work(connection)], then=lambda results: then(results[0]) if then else None
         )
         return self.submit_in(alone, None)
 
-    def submit_in(self, series: Series[Item, T], item: Item) -> Future[T]:
+    def submit_in(self, series: BulkWork[Item, T], item: Item) -> Future[T]:
         """The result for this item; the series' `then` is called with those of all items in the commit."""
         if self._closed:
             raise errors.YardUnreachable("the yard is stopping")
@@ -136,7 +136,7 @@ class Writer:
 
 
 def _run_apart(jobs: list[_Job], connection: Connection) -> None:
-    """One piece of work behind a savepoint: its failure leaves no trace and does not hurt its neighbours."""
+    """One piece of work behind a savepoint: its failure changes nothing and does not affect the others."""
     connection.exec_driver_sql("SAVEPOINT piece")
     try:
         _run(jobs, connection)
@@ -170,5 +170,5 @@ def _resolve(jobs: list[_Job]) -> None:
 
 
 def translate(error: Exception) -> Exception:
-    """The database's errors that a person can act on, in our words."""
+    """Errors of the database that a person can fix, as runyard errors."""
     return errors.DiskFull() if is_full(error) else error

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from runyard.backends.base import Backend, Batch, Job, Presence, Sighting, Stop
+from runyard.backends.base import Backend, Batch, Job, Presence, Sighting, StopRequest
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 
@@ -35,7 +35,7 @@ time.sleep(600)
 """
 
 
-class Jobs:
+class JobFactory:
     """Makes jobs below a directory, complete with their spec.json."""
 
     def __init__(self, root: Path) -> None:
@@ -115,13 +115,13 @@ class BackendContract:
         made.close()
 
     @pytest.fixture
-    def jobs(self, directory: Path) -> Jobs:
-        return Jobs(directory)
+    def jobs(self, directory: Path) -> JobFactory:
+        return JobFactory(directory)
 
-    def test_a_job_that_was_never_submitted_is_absent(self, backend: Backend, jobs: Jobs) -> None:
+    def test_a_job_that_was_never_submitted_is_absent(self, backend: Backend, jobs: JobFactory) -> None:
         assert sight(backend, jobs.make(["true"])).presence is Presence.ABSENT
 
-    def test_a_job_runs_and_leaves_its_record(self, backend: Backend, jobs: Jobs) -> None:
+    def test_a_job_runs_and_leaves_its_record(self, backend: Backend, jobs: JobFactory) -> None:
         job = jobs.make(["sh", "-c", "echo hello; exit 3"])
         assert backend.submit(batch(job)) == []
         until(lambda: record_of(job), "the exit record")
@@ -131,13 +131,13 @@ class BackendContract:
         assert Path(job.directory, "log").read_text() == "hello\n"
         until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
-    def test_a_whole_batch_runs(self, backend: Backend, jobs: Jobs) -> None:
+    def test_a_whole_batch_runs(self, backend: Backend, jobs: JobFactory) -> None:
         made = [jobs.make(["sh", "-c", f"exit {number}"]) for number in range(8)]
         assert backend.submit(batch(*made)) == []
         until(lambda: all(record_of(job) for job in made), "all exit records")
         assert [(record_of(job) or {})["exit_code"] for job in made] == list(range(8))
 
-    def test_submitting_twice_executes_once(self, backend: Backend, jobs: Jobs) -> None:
+    def test_submitting_twice_executes_once(self, backend: Backend, jobs: JobFactory) -> None:
         job = jobs.make(["sh", "-c", "echo once >> times; sleep 0.5"])
         backend.submit(batch(job))
         backend.submit(batch(job))
@@ -147,15 +147,15 @@ class BackendContract:
             until(lambda: Path(job.directory, "duplicates").exists(), "a runner that went away")
         assert Path(job.directory, "times").read_text() == "once\n"
 
-    def test_a_running_job_is_alive(self, backend: Backend, jobs: Jobs) -> None:
+    def test_a_running_job_is_alive(self, backend: Backend, jobs: JobFactory) -> None:
         job = jobs.make(["sleep", "600"])
         backend.submit(batch(job))
         until(lambda: sight(backend, job).presence is Presence.ALIVE, "alive")
         assert backend.explain(job)
-        backend.cancel([Stop(job=job, reason="user", grace=5)])
+        backend.cancel([StopRequest(job=job, reason="user", grace=5)])
         until(lambda: record_of(job), "the exit record")
 
-    def test_one_poll_tells_about_all(self, backend: Backend, jobs: Jobs) -> None:
+    def test_one_poll_tells_about_all(self, backend: Backend, jobs: JobFactory) -> None:
         running, waiting = jobs.make(["sleep", "600"]), jobs.make(["true"])
         backend.submit(batch(running))
         until(lambda: sight(backend, running).presence is Presence.ALIVE, "alive")
@@ -164,12 +164,12 @@ class BackendContract:
             running.key: Presence.ALIVE,
             waiting.key: Presence.ABSENT,
         }
-        backend.cancel([Stop(job=running, reason="user", grace=5)])
+        backend.cancel([StopRequest(job=running, reason="user", grace=5)])
         until(lambda: record_of(running), "the exit record")
 
-    def test_a_job_that_is_stopped_before_it_begins_never_begins(self, backend: Backend, jobs: Jobs) -> None:
+    def test_a_job_that_is_stopped_before_it_begins_never_begins(self, backend: Backend, jobs: JobFactory) -> None:
         job = jobs.make(["sh", "-c", "echo began > began"])
-        backend.cancel([Stop(job=job, reason="user", grace=5)])
+        backend.cancel([StopRequest(job=job, reason="user", grace=5)])
         backend.submit(batch(job))
         until(lambda: Path(job.directory, "duplicates").exists(), "a runner that went away")
         record = record_of(job)
@@ -179,7 +179,7 @@ class BackendContract:
         until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
     def test_a_tree_that_ignores_the_signal_and_left_its_session_is_ended(
-        self, backend: Backend, jobs: Jobs, tmp_path: Path
+        self, backend: Backend, jobs: JobFactory, tmp_path: Path
     ) -> None:
         program, pids = tmp_path / "stubborn.py", tmp_path / "pids"
         program.write_text(STUBBORN)
@@ -187,7 +187,7 @@ class BackendContract:
         backend.submit(batch(job))
         until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "both processes")
         for waited in (0.0, 0.1):
-            backend.cancel([Stop(job=job, reason="user", grace=0.5, waited=waited)])
+            backend.cancel([StopRequest(job=job, reason="user", grace=0.5, waited=waited)])
         until(lambda: record_of(job), "the exit record")
         record = record_of(job)
         assert record is not None
@@ -195,7 +195,7 @@ class BackendContract:
         assert not [pid for pid in map(int, pids.read_text().split()) if self.is_alive(pid)]
 
     def test_another_backend_on_the_same_directory_goes_on(
-        self, backend: Backend, make_backend: Callable[[], Backend], jobs: Jobs
+        self, backend: Backend, make_backend: Callable[[], Backend], jobs: JobFactory
     ) -> None:
         job = jobs.make(["sleep", "600"])
         backend.submit(batch(job))
@@ -204,15 +204,15 @@ class BackendContract:
         successor = make_backend()
         try:
             assert sight(successor, job).presence is Presence.ALIVE
-            successor.cancel([Stop(job=job, reason="user", grace=5)])
+            successor.cancel([StopRequest(job=job, reason="user", grace=5)])
             until(lambda: record_of(job), "the exit record")
         finally:
             successor.close()
 
-    def test_stopping_what_is_over_changes_nothing(self, backend: Backend, jobs: Jobs) -> None:
+    def test_stopping_what_is_over_changes_nothing(self, backend: Backend, jobs: JobFactory) -> None:
         job = jobs.make(["true"])
         backend.submit(batch(job))
         until(lambda: record_of(job), "the exit record")
         before = record_of(job)
-        backend.cancel([Stop(job=job, reason="user", grace=0)])
+        backend.cancel([StopRequest(job=job, reason="user", grace=0)])
         assert record_of(job) == before

@@ -5,7 +5,7 @@
         def servers(self):
             return open_mine(…), open_mine(…)
 
-The two stand for two servers: whatever one was told is stored is there for the other.
+The two stand for two servers: what one has stored exists for the other.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class BlobContract:
         assert blobs.missing([digest(b"data"), digest(b"other")]) == {digest(b"data"), digest(b"other")}
 
     def test_a_blob_that_is_not_there(self, servers: Servers) -> None:
-        blobs, name = servers[0].blobs, digest(b"nobody brought it")
+        blobs, name = servers[0].blobs, digest(b"never stored")
         assert not blobs.has(name)
         for ask in (blobs.size, lambda name: blobs.read(name, 0, 1), lambda name: whole(blobs, name)):
             with pytest.raises(errors.NotFound, match=name):
@@ -243,7 +243,7 @@ class BlobContract:
 
     def test_more_than_was_announced_is_refused(self, servers: Servers) -> None:
         blobs, name = servers[0].blobs, digest(b"promised")
-        with pytest.raises(errors.InvalidInput, match="is to have 8 bytes"):
+        with pytest.raises(errors.InvalidInput, match="has 8 bytes"):
             blobs.append_partial(name, 8, 0, b"promised and more")
         assert blobs.append_partial(name, 8, 0, b"") == 0
 
@@ -312,7 +312,7 @@ class BlobContract:
         assert servers[1].files.read(key, "log", 777, 500) == data[777:1277]
 
     def test_two_servers_bring_the_same_file_at_once(self, servers: Servers) -> None:
-        """In other pieces, while a third one reads. What was told as held is never less afterwards."""
+        """In other pieces, while a third one reads. An acknowledged size never shrinks."""
         key, data = fresh_key(), some_bytes(30_000)
 
         def bring(store: BlobStore, seed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from runyard.hosts.base import CHUNK, Built, Cache, Folder, Host, Parcel, Plan, Wanted
+from runyard.hosts.base import CHUNK, BuildPlan, BuildResult, Cache, DataFolder, Host, MissingFile, Parcel
 from runyard.model.tree import Tree, TreeFile, TreeLink
 
 
@@ -20,7 +20,7 @@ def tree_of(files: dict[str, bytes], executable: Iterable[str] = (), links: dict
     )
 
 
-class Store:
+class CacheLab:
     """A cache on a host, attempts beside it, and everything that was ever put into the yard."""
 
     def __init__(self, host: Host, root: str, agent: str = "one") -> None:
@@ -45,14 +45,14 @@ class Store:
         return digest(data)
 
     def plan(
-        self, run: int, code: str | None = None, data: Iterable[Folder] = (), inputs: Iterable[tuple[str, str]] = ()
-    ) -> Plan:
+        self, run: int, code: str | None = None, data: Iterable[DataFolder] = (), inputs: Iterable[tuple[str, str]] = ()
+    ) -> BuildPlan:
         self.host.put(self.root, {}, ["runs", f"runs/{run}", f"runs/{run}/a1"])
         home = f"{self.root}/runs/{run}/a1"
-        return Plan(name=f"{run}-a1", directory=home, code=code, data=tuple(data), inputs=tuple(inputs))
+        return BuildPlan(name=f"{run}-a1", directory=home, code=code, data=tuple(data), inputs=tuple(inputs))
 
-    def stage(self, *plans: Plan) -> Built:
-        """As agents do: what is missing is brought until nothing is."""
+    def stage(self, *plans: BuildPlan) -> BuildResult:
+        """Like an agent: send missing files until none is missing."""
         for _ in range(4):
             built = self.host.build(self.cache, plans)
             wanted = [one for rows in built.missing.values() for one in rows]
@@ -61,7 +61,7 @@ class Store:
             self.bring(wanted)
         raise AssertionError(f"still missing: {built.missing}")
 
-    def bring(self, wanted: Iterable[Wanted]) -> None:
+    def bring(self, wanted: Iterable[MissingFile]) -> None:
         parcels = []
         for one in {one.digest: one for one in wanted}.values():
             self.brought.append(one.digest)

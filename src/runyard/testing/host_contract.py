@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, Known, Listing, Search, Seen, Source
+from runyard.hosts.base import CHUNK, SCAN_BYTES, Host, KnownFiles, Listing, OutputSearch, Seen, SourceFile
 from runyard.testing.cache_contract import WEIRD, CacheContract
 from runyard.testing.cache_store import digest
 from runyard.testing.checkpoint_contract import CheckpointContract
@@ -31,8 +31,8 @@ DEEP = "/".join(["d"] * 1200)  # deeper than Python calls itself
 WORDS = ["", " ", "two  words", WEIRD, "-n", "*", "~", "#", "\t", "\udcff\udcfe", "a'b\"c", "x" * 5000]
 
 
-def known(directory: str = "1/a1", *, log: int = 0, version: str = "", started: bool = False) -> Known:
-    return Known(directory=directory, offsets={"log": log}, version=version, started=started)
+def known(directory: str = "1/a1", *, log: int = 0, version: str = "", started: bool = False) -> KnownFiles:
+    return KnownFiles(directory=directory, offsets={"log": log}, version=version, started=started)
 
 
 def one(found: list[Seen]) -> Seen:
@@ -40,8 +40,8 @@ def one(found: list[Seen]) -> Seen:
     return seen
 
 
-def everything(directory: str, pattern: str = ".*", newer_than: tuple[str, ...] = ()) -> Search:
-    return Search(directory=directory, pattern=pattern, newer_than=newer_than)
+def everything(directory: str, pattern: str = ".*", newer_than: tuple[str, ...] = ()) -> OutputSearch:
+    return OutputSearch(directory=directory, pattern=pattern, newer_than=newer_than)
 
 
 def names(found: Listing) -> list[str]:
@@ -183,7 +183,7 @@ class HostContract(CacheContract, CheckpointContract, LeaveContract):
 
     def test_new_bytes_come_from_the_known_offset(self, host: Host, root: str) -> None:
         host.put(root, {"1/a1/log": b"0123456789\xff"}, ["1/a1/started"])
-        asked = Known(directory="1/a1", offsets={"log": 4, "stderr": 0}, started=True)
+        asked = KnownFiles(directory="1/a1", offsets={"log": 4, "stderr": 0}, started=True)
         seen = one(host.scan(root, [asked]))
         assert (seen.data, seen.sizes) == ({"log": b"456789\xff"}, {"log": 11})
 
@@ -287,7 +287,7 @@ class HostContract(CacheContract, CheckpointContract, LeaveContract):
 
     def test_more_files_than_anybody_wants_are_told(self, host: Host, root: str) -> None:
         host.put(root, {f"f{number}": b"" for number in range(5)})
-        [found] = host.find([Search(directory=root, pattern=".*", most=2)])
+        [found] = host.find([OutputSearch(directory=root, pattern=".*", most=2)])
         assert names(found) == ["f0", "f1"]
         assert found.notes == ["3 outputs left out: at most 2 files come back"]
 
@@ -295,7 +295,7 @@ class HostContract(CacheContract, CheckpointContract, LeaveContract):
         large = secrets.token_bytes(3 * CHUNK + 1)
         host.put(root, {"large": large, f"small {WEIRD}": b"x", "empty": b"", "same": b"x"})
         [found] = host.find([everything(root)])
-        sources = [Source(path=f"{root}/{o.path}", size=o.size, digest=o.digest) for o in found.files]
+        sources = [SourceFile(path=f"{root}/{o.path}", size=o.size, digest=o.digest) for o in found.files]
         with host.borrow(sources) as brought:
             assert {key: path.read_bytes() for key, path in brought.items()} == {
                 digest(data): data for data in (large, b"x", b"")

@@ -1,4 +1,4 @@
-"""Rows as people and programs see them: JSON with ISO times."""
+"""Rows as JSON with ISO times."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run_view(row: AnyRow, tags: list[str], place: AnyRow | None = None) -> dict[
 
 
 def request_view(row: AnyRow) -> dict[str, Any]:
-    """A run as the program that asked for it sees it: its parameters and its fate, nothing of the recipe's inside."""
+    """A run as its caller sees it: its parameters and its ending, without the contents of the recipe."""
     return {
         "id": row.id,
         "recipe": row.recipe,
@@ -126,7 +126,7 @@ def output_view(row: AnyRow) -> dict[str, Any]:
 
 
 def is_silent(agent: AnyRow, now: float, lease: float) -> bool:
-    """For longer than the yard's lease, and than the agent's own."""
+    """Silent for longer than the yard's lease and the agent's own."""
     return bool(now - agent.seen_at > max(lease, agent.lease))
 
 
@@ -153,7 +153,7 @@ def agent_view(row: AnyRow, now: float, lease: float) -> dict[str, Any]:
 
 def _full(node: str, disk: Disk) -> str:
     free, kept = units.show_size(disk.free), units.show_size(disk.kept)
-    told = f"{node} starts nothing: {free} free in {disk.path}, {kept} are kept"
+    told = f"{node} starts nothing: {free} free in {disk.path}, {kept} are reserved"
     return f"{told}; free some space or lower disk_reserve"
 
 

@@ -1,6 +1,6 @@
 """The yard: one object that joins store, files, blobs and hints with the decisions. Safe to call from any thread.
 
-What changes something returns a future that resolves after the commit; what reads answers at once.
+Methods that change something return a future that resolves after the commit; methods that read answer at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from runyard import __version__, errors, home
+from runyard import errors, home
 from runyard.blobs import S3Access, open_blobs
 from runyard.broker.hints import Hints
 from runyard.model.roles import Caller, Role
@@ -27,42 +27,35 @@ from runyard.model.spec import RunSpec
 from runyard.model.states import FINAL, RunState
 from runyard.model.wire import AttemptKey, Claim, Hello, SyncRequest, SyncResponse
 from runyard.settings import Settings, read_secret
-from runyard.store import Series, Store, attempts, counters, gates, open_store, queue, runs
+from runyard.store import BulkWork, Store, attempts, counters, dependency_gates, open_store, queue, runs
 from runyard.store import sweeps as sweep_rows
 from runyard.store.rows import AnyRow
-from runyard.yard import (
-    access,
-    checkpoints,
-    demand,
-    dispatch,
-    fleet,
-    mirror,
-    obstacles,
-    reaper,
-    sites,
-    submit,
-    views,
-    wishes,
-    workload,
-)
-from runyard.yard.brought import Brought
-from runyard.yard.checkpoints import Checkpoints
-from runyard.yard.feed import Feed
-from runyard.yard.fleet import Fleet, Single
-from runyard.yard.kept import KeptBlobs
-from runyard.yard.links import Links
-from runyard.yard.logs import LogView
-from runyard.yard.lookup import find_run
+from runyard.version import __version__
+from runyard.yard import tokens, views
+from runyard.yard.agents import dispatch, reaper, sites, workload
+from runyard.yard.agents.permits import Vigil
+from runyard.yard.agents.reaper import Deadlines
+from runyard.yard.agents.sites import Sites
+from runyard.yard.blobs import YardBlobs
+from runyard.yard.checkpoints import checkpoints
+from runyard.yard.checkpoints.checkpoints import RunCheckpoints
+from runyard.yard.incoming.preparations import Preparations
+from runyard.yard.incoming.recipes import Recipes
+from runyard.yard.incoming.requests import Requests
 from runyard.yard.metrics import Metrics
-from runyard.yard.outbox import Outbox
-from runyard.yard.permits import Vigil
-from runyard.yard.places import Places
-from runyard.yard.preparations import Preparations
-from runyard.yard.reaper import Deadlines
-from runyard.yard.recipes import Recipes
-from runyard.yard.requests import Requests
-from runyard.yard.rerun import Reruns
-from runyard.yard.submit import Handed, Source, Submitted
+from runyard.yard.outgoing import mirror
+from runyard.yard.outgoing.event_feed import EventFeed
+from runyard.yard.outgoing.outbox import Outbox
+from runyard.yard.outgoing.signed_links import SignedLinks
+from runyard.yard.placement import site_hints, waiting_reason
+from runyard.yard.runs import actions, submit
+from runyard.yard.runs.logs import LogView
+from runyard.yard.runs.lookup import find_run
+from runyard.yard.runs.rerun import Reruns
+from runyard.yard.runs.submit import Handed, Submitted, Submitter
+from runyard.yard.runs.upload_check import UploadCheck
+from runyard.yard.servers import membership
+from runyard.yard.servers.membership import Fleet, Single
 from runyard.yard.sweeps import Sweeps
 from runyard.yard.views import RunFilter
 
@@ -78,23 +71,23 @@ class Yard:
         self.hints = Hints()
         self.fleet: Fleet = Single()
         self.blob_store = open_blobs(settings.blobs, settings.home, S3Access.of(settings))
-        self.blobs, self.files = KeptBlobs(self.blob_store.blobs, store), self.blob_store.files
-        self._brought = Brought(self.blobs)
+        self.blobs, self.files = YardBlobs(self.blob_store.blobs, store), self.blob_store.files
+        self._brought = UploadCheck(self.blobs)
         self.recipes = Recipes(store, self.hints, self.blobs)
         self.requests = Requests(store, self.hints, self.recipes)
         self.preparations = Preparations(store, self.hints, self.recipes, self.requests)
-        self.places = Places(store, self.hints, settings.lease)
-        self.links = Links(store, settings)
-        self.feed = Feed(store)
+        self.sites = Sites(store, self.hints, settings.lease)
+        self.links = SignedLinks(store, settings)
+        self.feed = EventFeed(store)
         self.outbox = Outbox(store, self.hints, self.blobs, self.files, self.recipes, self.links)
-        self.access = access.Access(store, self.hints)
+        self.access = tokens.Tokens(store, self.hints)
         self.metrics = Metrics(store, self.files)
         self.sweeps = Sweeps(store, self.hints, self.blobs, self.metrics)
-        self.checkpoints = Checkpoints(store, self.hints)
+        self.checkpoints = RunCheckpoints(store, self.hints)
         self._dispatcher = dispatch.Dispatcher(
             store, self.files, self.metrics, self.hints, settings.permit, settings.checkpoint_days * 86400.0
         )
-        self._submissions: Series[Handed, list[Submitted]] = Series(
+        self._submissions: BulkWork[Handed, list[Submitted]] = BulkWork(
             work=lambda connection, handed: submit.submit_all(connection, store.now(), handed),
             then=lambda found: submit.tell_sites(self.hints, (run for runs in found for run in runs)),
         )
@@ -105,14 +98,14 @@ class Yard:
 
     @classmethod
     def open(cls, settings: Settings, *, network: bool = False, passing: bool = False) -> Yard:
-        """Open and migrate the store of this home, and see to the owner's token. `passing`: no background part of
-        the yard will run in this process. Raises ConfigError, also where another server does not let us join."""
+        """Open and migrate the store of this home, and create the owner's token if needed. `passing`: no background
+        part of the yard will run in this process. Raises ConfigError, also if another server refuses us."""
         home.prepare(settings)
         yard = cls(settings, open_store(settings.store_url, network=network))
         try:
             yard.blob_store.check()
             yard._vigil = None if passing else Vigil(yard.store.now)
-            yard.fleet = fleet.join(yard.store, yard.hints, yard.blob_store, passing=passing)
+            yard.fleet = membership.join(yard.store, yard.hints, yard.blob_store, passing=passing)
             secret = home.first_token(settings.token_file)
             yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
         except BaseException:
@@ -122,11 +115,13 @@ class Yard:
 
     def _introduce(self, connection: Connection, secret: str) -> None:
         now = self.store.now()
-        access.ensure_admin(connection, now, owner_name(), secret)
+        tokens.ensure_admin(connection, now, owner_name(), secret)
         for site, path in self.settings.agent_tokens.items():
             sites.ensure_for_agents(connection, now, site)
-            access.ensure_agent(connection, now, site, read_secret(path, f"agent_tokens.{site}", "check the path"))
-        if not counters.current(connection, "yard"):  # a random number that tells this yard's batches from others'
+            tokens.ensure_agent(connection, now, site, read_secret(path, f"agent_tokens.{site}", "check the path"))
+        if not counters.current(
+            connection, "yard"
+        ):  # a random number that distinguishes this yard's batches from others'
             counters.take(connection, "yard", 1 + secrets.randbelow(1 << 31))
         yard_id, epoch = counters.current(connection, "yard"), counters.take(connection, "epoch")
         self._dispatcher.prefix = f"ry-{yard_id:x}-{epoch}"
@@ -142,7 +137,7 @@ class Yard:
         submit.check_inputs(self.blobs, specs)
         self._brought.check(specs)
 
-        return self.store.write_in(self._submissions, Handed(source=Source(owner=caller.name), specs=specs))
+        return self.store.write_in(self._submissions, Handed(source=Submitter(owner=caller.name), specs=specs))
 
     def plan(self, caller: Caller, spec: RunSpec) -> dict[str, Any]:
         """What `submit` would do, checked the same way; nothing is stored. Code and data need not be sent for that."""
@@ -178,9 +173,9 @@ class Yard:
             tags = runs.tags_of(connection, [run_id])
             place = sweep_rows.place_of(connection, run_id)
             tries = attempts.of_run(connection, run_id)
-            after = gates.parents_of(connection, run_id)
+            after = dependency_gates.parents_of(connection, run_id)
             saved = checkpoints.newest_of(connection, run_id)
-            obstacle = obstacles.of(connection, row, self.store.now(), self.settings.lease)
+            obstacle = waiting_reason.of(connection, row, self.store.now(), self.settings.lease)
         return {
             **views.run_view(row, tags.get(run_id, []), place),
             "detail": row.detail or obstacle,
@@ -207,16 +202,16 @@ class Yard:
             return [views.event_view(row) for row in runs.event_page(connection, run_id, after, limit)]
 
     def cancel(self, caller: Caller, ids: Sequence[int]) -> Future[Outcomes]:
-        return self._wish(caller, ids, wishes.cancel)
+        return self._wish(caller, ids, actions.cancel)
 
     def retry(self, caller: Caller, ids: Sequence[int], how: str = "") -> Future[Outcomes]:
         """`how`: see `checkpoints.RETRY`."""
-        return self._wish(caller, ids, functools.partial(wishes.retry, how=how))
+        return self._wish(caller, ids, functools.partial(actions.retry, how=how))
 
     def _wish(self, caller: Caller, ids: Sequence[int], wish: Wish) -> Future[Outcomes]:
         def work(connection: Connection) -> Outcomes:
             now = self.store.now()
-            found = wishes.each(connection, caller, ids, lambda c, run: wish(c, now, caller, run))
+            found = actions.each(connection, caller, ids, lambda c, run: wish(c, now, caller, run))
             tags, places = runs.tags_of(connection, list(found)), sweep_rows.places_of(connection, list(found))
             return {
                 run_id: row
@@ -266,15 +261,15 @@ class Yard:
             return [views.output_view(row) for row in attempts.outputs_of(connection, run_id)]
 
     def ask_outputs(self, run_id: int) -> Future[int]:
-        """Have the outputs of a run brought as they are now; see `wishes.ask_outputs`."""
+        """Request the current outputs of a run from its site; see `wishes.ask_outputs`."""
 
         def work(connection: Connection) -> int:
-            return wishes.ask_outputs(connection, find_run(connection, run_id))
+            return actions.ask_outputs(connection, find_run(connection, run_id))
 
         return self.store.write(work, lambda number: self.hints.ring_all("site:") if number else None)
 
     def has_outputs(self, run_id: int, wish: int) -> bool:
-        """Whether they are as new as the wish, or as new as they can be."""
+        """Whether they answer the request, or are the last there will be."""
         with self.store.read() as connection:
             row = find_run(connection, run_id)
             newest = attempts.get(connection, run_id, row.attempt)
@@ -310,9 +305,9 @@ class Yard:
         return self._dispatcher.append(caller, site, agent, incarnation, key, file, offset, data)
 
     def demand(self) -> dict[str, int]:
-        """How many agents of each site could have use for a ticket now."""
+        """How many agents of each site could use a ticket now."""
         with self.store.read() as connection:
-            return demand.demand(connection)
+            return site_hints.demand(connection)
 
     def tick(self) -> None:
         """One pass over the deadlines."""
@@ -343,7 +338,7 @@ class Yard:
         return self.access.remembered(secret)
 
     def owner(self) -> Caller:
-        """Who runs this yard: what happens inside its own process happens in this name."""
+        """The owner of this yard: the name for actions of its own process."""
         return Caller(name=owner_name(), role=Role.ADMIN)
 
     def counts(self) -> dict[str, int]:

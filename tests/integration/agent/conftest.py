@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from runyard.agent.agent import Agent
+from runyard.agent.bring.web_files import NOTHING, WebFetcher
 from runyard.agent.errands import Errands, InlineErrands
-from runyard.agent.fetching import NOTHING, Fetcher
 from runyard.backends.base import Backend
 from runyard.backends.local import LocalBackend
 from runyard.model.resources import Capacity, Gpu
 from runyard.model.site import SiteSpec
 from runyard.model.wire import AttemptKey
-from runyard.runner import link, records, sweep, tree
+from runyard.runner import json_files, leftovers, tree, zygote_link
 from runyard.testing.backend_contract import PATIENCE_S, until
 from tests.integration.agent.fake_yard import FakeYard
 
@@ -41,16 +41,16 @@ def site() -> Iterator[Path]:
 
 def end_runner(attempt: Path) -> None:
     """What a failed test left running."""
-    runner = records.read(f"{attempt}/started/runner.json")
+    runner = json_files.read(f"{attempt}/started/runner.json")
     if runner and tree.is_alive(runner["pid"], runner["start_time"]):
         with contextlib.suppress(ProcessLookupError):  # it may end by itself just now
             os.kill(runner["pid"], signal.SIGKILL)
-        sweep.sweep(str(attempt))
+        leftovers.sweep(str(attempt))
 
 
 def dismiss_zygote(directory: Path) -> None:
     with contextlib.suppress(OSError):
-        connected = link.connect(directory)
+        connected = zygote_link.connect(directory)
         connected.quit()
         connected.close()
 
@@ -65,7 +65,7 @@ class Crew:
 
     def agent(
         self, *, cpus: int = 2, gpus: tuple[Gpu, ...] = (), backend: Backend | None = None,
-        errands: Errands | None = None, described: SiteSpec | None = None, fetcher: Fetcher = NOTHING,
+        errands: Errands | None = None, described: SiteSpec | None = None, fetcher: WebFetcher = NOTHING,
     ) -> Agent:  # fmt: skip
         """A fresh one, as after a restart. The one before it is killed: it is never asked anything again."""
         total = Capacity(cpus=cpus, memory=1 << 40, gpus=gpus)
@@ -104,7 +104,7 @@ class Crew:
         return self.site / "runs" / str(key.run) / f"a{key.attempt}"
 
     def runner(self, key: AttemptKey) -> dict[str, Any]:
-        found: dict[str, Any] = records.read(f"{self.directory(key)}/started/runner.json")
+        found: dict[str, Any] = json_files.read(f"{self.directory(key)}/started/runner.json")
         return found
 
     def close(self) -> None:

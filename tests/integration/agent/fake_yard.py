@@ -187,7 +187,7 @@ class FakeYard:
 
     def _advance(self, which: AttemptKey) -> None:
         given = self.owned[which].to_json()
-        self.owned[which] = Claim.from_json({**given, "state": AttemptState.RUNNING})
+        self.owned[which] = Claim.parse({**given, "state": AttemptState.RUNNING})
 
     def _claim(self, free: Capacity, ahead: int) -> list[Claim]:
         claims = []

@@ -16,7 +16,7 @@ from runyard.hosts.local import LocalHost
 from runyard.model.resources import Gpu
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey, SyncRequest
-from runyard.runner import records
+from runyard.runner import json_files
 from runyard.testing.backend_contract import is_alive
 from tests.integration.agent.conftest import WAIT, Crew
 from tests.integration.agent.fake_yard import FakeYard
@@ -37,7 +37,7 @@ def test_a_run_from_claim_to_settled_end(crew: Crew) -> None:
 
 
 def test_a_short_run_is_reported_once_as_ended(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.talk.LINGER_S", 60.0)  # on a busy machine no run is short
+    monkeypatch.setattr("runyard.agent.sync.LINGER_S", 60.0)  # on a busy machine no run is short
     agent = crew.agent()
     key = crew.yard.submit(["true"])
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
@@ -79,7 +79,7 @@ def test_a_big_run_is_not_overtaken_by_small_ones_behind_it(crew: Crew, tmp_path
 
 
 def test_the_next_run_starts_in_the_tick_that_sees_the_end(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.pace.SHORT_S", 600.0)  # on a busy machine no run is short
+    monkeypatch.setattr("runyard.agent.run.pace.SHORT_S", 600.0)  # on a busy machine no run is short
     agent = crew.agent(cpus=1)
     crew.drive_a_short_run(agent)
     crew.yard.submit(["true"])  # while it ends, what comes behind it is taken ahead
@@ -187,7 +187,7 @@ def test_a_killed_runner_ends_the_run_as_lost(crew: Crew) -> None:
     agent = crew.agent()
     key = crew.yard.submit(["sh", "-c", "echo before; exec sleep 600"])
     crew.drive(agent, lambda: crew.yard.log(key) == "before\n", "the log")
-    child = records.read(f"{crew.directory(key)}/started/runner.json")["pid"]
+    child = json_files.read(f"{crew.directory(key)}/started/runner.json")["pid"]
     os.kill(child, 9)
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
     report = crew.yard.ended[key]
@@ -300,7 +300,7 @@ def test_a_run_is_stopped_with_its_signal_first(crew: Crew) -> None:
 def test_a_run_that_waits_for_slots_is_stopped_before_it_starts(
     crew: Crew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runyard.agent.pace.SHORT_S", 600.0)  # on a busy machine no run is short
+    monkeypatch.setattr("runyard.agent.run.pace.SHORT_S", 600.0)  # on a busy machine no run is short
     agent = crew.agent(cpus=1)
     crew.drive_a_short_run(agent)
     crew.yard.submit(["true"])  # while it ends, what comes behind it is taken ahead
@@ -334,11 +334,8 @@ def test_an_attempt_that_the_yard_gave_up_is_ended_without_a_report(crew: Crew) 
     crew.yard.give_up(key)
     crew.yard.cancel(key, "superseded")
     crew.drive(agent, lambda: not is_alive(pid), "the runner is gone")
-    for _ in range(3):
-        agent.wake()
-        agent.tick()
+    crew.drive(agent, lambda: crew.yard.requests[-1].free.cpus == 2, "its slots are free")
     assert key not in crew.yard.ended
-    assert crew.yard.requests[-1].free.cpus == 2
 
 
 def test_an_attempt_whose_bytes_are_refused_asks_what_became_of_it(crew: Crew) -> None:

@@ -13,7 +13,7 @@ from runyard import errors
 from runyard.agent.errands import ThreadedErrands
 from runyard.model.resources import Gpu
 from runyard.model.wire import AttemptKey, SyncRequest, SyncResponse
-from runyard.runner import records
+from runyard.runner import json_files
 from runyard.testing.backend_contract import until
 from tests.integration.agent.conftest import WAIT, Crew
 from tests.integration.agent.fake_yard import FakeYard
@@ -28,7 +28,7 @@ def test_runs_go_on_while_the_yard_is_away(crew: Crew) -> None:
     crew.yard.reachable = False
     crew.let_go_on(key)
     crew.drive(
-        agent, lambda: (records.read(f"{crew.directory(key)}/status.json") or {}).get("state") == "ended", "its end"
+        agent, lambda: (json_files.read(f"{crew.directory(key)}/status.json") or {}).get("state") == "ended", "its end"
     )
     crew.yard.reachable = True
     crew.drive(agent, lambda: key in crew.yard.ended, "the report")
@@ -142,7 +142,7 @@ def test_a_finished_attempt_is_adopted(crew: Crew) -> None:
     crew.drive(old, lambda: key in crew.yard.owned, "claimed")
     crew.yard.reachable = False
     crew.drive(
-        old, lambda: (records.read(f"{crew.directory(key)}/status.json") or {}).get("state") == "ended", "its end"
+        old, lambda: (json_files.read(f"{crew.directory(key)}/status.json") or {}).get("state") == "ended", "its end"
     )
     crew.yard.reachable = True
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
@@ -179,14 +179,17 @@ def test_an_attempt_that_ran_on_another_boot_is_lost(crew: Crew) -> None:
 
 def test_a_runner_killed_while_nobody_watched_is_lost(crew: Crew) -> None:
     key = killed_unseen(crew)
+    with (crew.directory(key) / "log").open("a") as log:
+        log.write("and after\n")
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
     assert "runner died" in str(crew.yard.ended[key].gone)
+    assert crew.yard.log(key) == "before\nand after\n", "the end is told when all that it left is there"
 
 
 def test_an_attempt_that_ran_and_lost_its_directory_is_never_started_again(crew: Crew, tmp_path: Path) -> None:
     key = crew.yard.submit(["touch", str(tmp_path / "again")])
     claim = crew.yard.queue.pop()
-    crew.yard.owned[key] = type(claim).from_json({**claim.to_json(), "state": "running"})
+    crew.yard.owned[key] = type(claim).parse({**claim.to_json(), "state": "running"})
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
     assert crew.yard.ended[key].record is None
     assert not (tmp_path / "again").exists()
@@ -204,7 +207,7 @@ def _claim_that_began(crew: Crew, runner: dict[str, object] | None) -> AttemptKe
 
 
 def test_a_runner_that_never_said_who_it_is_is_given_up(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.watch.SILENCE_S", 0.5)
+    monkeypatch.setattr("runyard.agent.run.watch.SILENCE_S", 0.5)
     key = _claim_that_began(crew, None)
     crew.drive(crew.agent(), lambda: key in crew.yard.ended, "the end")
     assert "did not say" in str(crew.yard.ended[key].gone)
@@ -214,7 +217,7 @@ def test_a_runner_that_never_said_who_it_is_is_given_up(crew: Crew, monkeypatch:
 def test_a_run_on_another_machine_is_given_up_only_when_it_is_to_end(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runyard.agent.watch.SILENCE_S", 0.2)
+    monkeypatch.setattr("runyard.agent.run.watch.SILENCE_S", 0.2)
     runner = {"pid": 1, "start_time": 1, "boot_id": "another", "node": "elsewhere", "session": 1}
     key = _claim_that_began(crew, runner)
     agent, later = crew.agent(cpus=2), time.monotonic() + 1.5

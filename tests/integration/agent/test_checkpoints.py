@@ -8,10 +8,10 @@ from typing import Any
 
 from runyard import errors
 from runyard.agent.attempts import Book, Phase
+from runyard.agent.bring.cache import CacheStore
+from runyard.agent.clean.old_checkpoints import OldCheckpoints
 from runyard.agent.errands import InlineErrands
-from runyard.agent.expiry import Expiry
-from runyard.agent.finish import FRESH_S
-from runyard.agent.staging import Store
+from runyard.agent.report.ending import FRESH_S
 from runyard.hosts.local import LocalHost
 from runyard.model.tree import Tree
 from runyard.model.wire import CHECKPOINTS, AttemptKey, OutputWish, Report, Resume, SyncRequest, SyncResponse
@@ -96,13 +96,13 @@ def test_an_end_that_could_not_be_told_for_long_is_brought_once_more(crew: Crew)
     crew.yard.settles = False
     agent = crew.agent()
     key = crew.yard.submit(["sh", "-c", f"echo result >$OUTPUT_DIR/result; {SAVES}"])
-    crew.drive(agent, lambda: agent._book.in_phase(Phase.TOLD), "its end")
+    crew.drive(agent, lambda: agent._context.book.in_phase(Phase.TOLD), "its end")
     crew.yard.reachable = False
-    crew.drive(agent, lambda: agent._talk.incarnation is None, "silence")
+    crew.drive(agent, lambda: agent._sync.incarnation is None, "silence")
     crew.yard.blobs.clear()
-    for attempt in agent._book:
-        assert attempt.found_at is not None
-        attempt.found_at -= FRESH_S
+    for attempt in agent._context.book:
+        assert attempt.ending.found_at is not None
+        attempt.ending.found_at -= FRESH_S
     crew.yard.reachable = crew.yard.settles = True
     crew.drive(agent, lambda: key in crew.yard.ended, "the end")
     report = crew.yard.ended[key]
@@ -115,10 +115,10 @@ def test_what_could_not_be_told_while_it_runs_is_brought_once_more(crew: Crew) -
     key = crew.yard.submit(["sh", "-c", "echo 1 >$CHECKPOINT_DIR/step; echo saved; sleep 300"])
     crew.drive(agent, lambda: "saved" in crew.yard.log(key), "its word")
     sync, crew.yard.sync = crew.yard.sync, unreachable  # type: ignore[method-assign]
-    [attempt] = agent._book
-    agent._checkpoints.take([OutputWish(key=key, number=1, what=CHECKPOINTS)])
-    crew.drive(agent, lambda: attempt.shown, "what is to be told")
-    crew.drive(agent, lambda: agent._talk.incarnation is None, "silence")
+    [attempt] = agent._context.book
+    agent._checkpoints.heard(SyncResponse(wanted=[OutputWish(key=key, number=1, what=CHECKPOINTS)]))
+    crew.drive(agent, lambda: attempt.untold, "what is to be told")
+    crew.drive(agent, lambda: agent._sync.incarnation is None, "silence")
     crew.yard.blobs.clear()
     crew.yard.sync = sync  # type: ignore[method-assign]
     crew.drive(agent, lambda: told(crew), "the checkpoint")
@@ -161,7 +161,7 @@ def test_a_checkpoint_that_the_yard_has_lost_is_no_reason_to_fail(crew: Crew) ->
     report = run(crew, SHOWS, key=AttemptKey(run=7, attempt=2), resume=Resume(tree=tree))
     assert report.record is not None and report.record["exit_code"] == 0
     assert crew.yard.log(report.key) == "resume=\n"
-    assert f"started from the beginning: its checkpoint cannot be brought: the yard has no blob {lost}" in (
+    assert f"started from the beginning: its checkpoint cannot be staged: the yard has no blob {lost}" in (
         report.detail or ""
     )
 
@@ -184,8 +184,8 @@ def test_what_has_expired_goes(crew: Crew) -> None:
         asked.extend(runs)
         return {first.key.run: 1}
 
-    store = Store(str(crew.site / "runs"), "agent", Book(), lambda: 1)
-    expiry = Expiry(LocalHost(), InlineErrands(), store, ask, lambda: now[0])
+    store = CacheStore(str(crew.site / "runs"), "agent", Book(), lambda: 1)
+    expiry = OldCheckpoints(LocalHost(), InlineErrands(), store, ask, lambda: now[0])
     expiry.advance()
     assert not asked
     now[0] = expiry.next_due()

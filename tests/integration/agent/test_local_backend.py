@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from runyard import errors
-from runyard.backends.base import Job, Presence, Stop
+from runyard.backends.base import Job, Presence, StopRequest
 from runyard.backends.local import LocalBackend
-from runyard.runner import attendant, link, records
-from runyard.testing.backend_contract import BackendContract, Jobs, batch, is_alive, record_of, sight, until
+from runyard.runner import json_files, supervisor, zygote_link
+from runyard.testing.backend_contract import BackendContract, JobFactory, batch, is_alive, record_of, sight, until
 
 
 def runner_of(job: Job) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def runner_of(job: Job) -> dict[str, Any]:
 
 
 def zygote_pid(site: Path) -> int:
-    connected = link.connect(site)
+    connected = zygote_link.connect(site)
     try:
         connected.ping()
         [pong] = [notice for notice in connected.wait(90) if "pong" in notice]
@@ -38,7 +38,7 @@ def zygote_pid(site: Path) -> int:
 
 
 def end(backend: LocalBackend, job: Job) -> None:
-    backend.cancel([Stop(job=job, reason="user", grace=5)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5)])
     until(lambda: record_of(job), "the exit record")
 
 
@@ -57,7 +57,7 @@ class TestContractWithoutZygote(BackendContract):
 
     @pytest.fixture
     def make_backend(self, tmp_path: Path) -> Callable[[], LocalBackend]:
-        (tmp_path / link.SOCKET).mkdir(exist_ok=True)
+        (tmp_path / zygote_link.SOCKET).mkdir(exist_ok=True)
         return lambda: LocalBackend(tmp_path)
 
 
@@ -69,11 +69,11 @@ def backend(site: Path) -> Iterator[LocalBackend]:
 
 
 @pytest.fixture
-def jobs(site: Path) -> Jobs:
-    return Jobs(site)
+def jobs(site: Path) -> JobFactory:
+    return JobFactory(site)
 
 
-def test_an_end_is_noticed_at_once(backend: LocalBackend, jobs: Jobs) -> None:
+def test_an_end_is_noticed_at_once(backend: LocalBackend, jobs: JobFactory) -> None:
     job = jobs.make(["true"])
     backend.submit(batch(job))
     until(lambda: job.directory in backend.notices(), "the notice")
@@ -81,7 +81,7 @@ def test_an_end_is_noticed_at_once(backend: LocalBackend, jobs: Jobs) -> None:
     assert backend.wake_fds()
 
 
-def test_a_killed_runner_is_gone_with_its_tree(backend: LocalBackend, jobs: Jobs, tmp_path: Path) -> None:
+def test_a_killed_runner_is_gone_with_its_tree(backend: LocalBackend, jobs: JobFactory, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 600' & echo $$ >> {pids}; exec sleep 600"
     job = jobs.make(["sh", "-c", script])
@@ -93,9 +93,9 @@ def test_a_killed_runner_is_gone_with_its_tree(backend: LocalBackend, jobs: Jobs
     assert record_of(job) is None
 
 
-def test_a_killed_runner_without_zygote_is_swept(site: Path, jobs: Jobs, tmp_path: Path) -> None:
+def test_a_killed_runner_without_zygote_is_swept(site: Path, jobs: JobFactory, tmp_path: Path) -> None:
     """Nobody adopts its orphans, so the search by tag and session has to find them."""
-    (site / link.SOCKET).mkdir()
+    (site / zygote_link.SOCKET).mkdir()
     backend, pids = LocalBackend(site), tmp_path / "pids"
     script = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 600' & echo $$ >> {pids}; exec sleep 600"
     job = jobs.make(["sh", "-c", script])
@@ -107,7 +107,7 @@ def test_a_killed_runner_without_zygote_is_swept(site: Path, jobs: Jobs, tmp_pat
     assert not [pid for pid in map(int, pids.read_text().split()) if is_alive(pid)]
 
 
-def test_a_runner_of_another_boot_is_gone(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_runner_of_another_boot_is_gone(backend: LocalBackend, jobs: JobFactory) -> None:
     job = jobs.make(["true"])
     started = Path(job.directory, "started")
     started.mkdir()
@@ -118,7 +118,7 @@ def test_a_runner_of_another_boot_is_gone(backend: LocalBackend, jobs: Jobs) -> 
     assert "restarted" in found.text
 
 
-def test_a_runner_on_another_machine_is_unknown(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_runner_on_another_machine_is_unknown(backend: LocalBackend, jobs: JobFactory) -> None:
     job = jobs.make(["true"])
     started = Path(job.directory, "started")
     started.mkdir()
@@ -129,54 +129,54 @@ def test_a_runner_on_another_machine_is_unknown(backend: LocalBackend, jobs: Job
     assert "elsewhere" in found.text
 
 
-def test_a_runner_that_did_not_say_who_it_is_is_unknown(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_runner_that_did_not_say_who_it_is_is_unknown(backend: LocalBackend, jobs: JobFactory) -> None:
     job = jobs.make(["true"])
     Path(job.directory, "started").mkdir()
     assert sight(backend, job).presence is Presence.UNKNOWN
 
 
-def test_a_deaf_runner_is_killed(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_deaf_runner_is_killed(backend: LocalBackend, jobs: JobFactory) -> None:
     job = jobs.make(["sleep", "600"])
     backend.submit(batch(job))
     runner = runner_of(job)
     os.kill(runner["pid"], signal.SIGSTOP)
-    backend.cancel([Stop(job=job, reason="user", grace=1, waited=0)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=1, waited=0)])
     assert is_alive(runner["pid"])
-    backend.cancel([Stop(job=job, reason="user", grace=1, waited=1 + attendant.DEAF_S + 1)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=1, waited=1 + supervisor.DEAF_S + 1)])
     until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
 
-def test_a_deaf_runner_is_killed_though_each_tick_of_cron_begins_anew(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_deaf_runner_is_killed_though_each_tick_of_cron_begins_anew(backend: LocalBackend, jobs: JobFactory) -> None:
     """None of them has waited: how long the wish has been there is all that they know."""
     job = jobs.make(["sleep", "600"])
     backend.submit(batch(job))
     runner = runner_of(job)
     os.kill(runner["pid"], signal.SIGSTOP)
-    wish = Stop(job=job, reason="user", grace=1)
+    wish = StopRequest(job=job, reason="user", grace=1)
     for _ in range(2):
         backend.cancel([wish])
         assert is_alive(runner["pid"])
-    then = time.time() - (1 + attendant.DEAF_S + 1)
+    then = time.time() - (1 + supervisor.DEAF_S + 1)
     os.utime(Path(job.directory, "control.json"), (then, then))
     backend.cancel([wish])
     until(lambda: sight(backend, job).presence is Presence.GONE, "gone")
 
 
-def test_a_runner_that_has_heard_is_left_to_its_work(backend: LocalBackend, jobs: Jobs) -> None:
+def test_a_runner_that_has_heard_is_left_to_its_work(backend: LocalBackend, jobs: JobFactory) -> None:
     """However long it takes: what the runner cannot kill, nobody can."""
     job = jobs.make(["sh", "-c", "trap '' TERM; touch trapped; while :; do sleep 0.1; done"], beat=0.1)
     backend.submit(batch(job))
     runner = runner_of(job)
     until(Path(job.directory, "trapped").exists, "the trap")
-    backend.cancel([Stop(job=job, reason="user", grace=600)])
-    until(lambda: (records.read(f"{job.directory}/status.json") or {}).get("ending"), "the runner says it heard")
-    backend.cancel([Stop(job=job, reason="user", grace=600, waited=10_000)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=600)])
+    until(lambda: (json_files.read(f"{job.directory}/status.json") or {}).get("ending"), "the runner says it heard")
+    backend.cancel([StopRequest(job=job, reason="user", grace=600, waited=10_000)])
     assert is_alive(runner["pid"])
-    backend.cancel([Stop(job=job, reason="user", grace=0)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=0)])
     until(lambda: record_of(job), "the exit record")
 
 
-def test_killing_the_zygote_disturbs_nobody(backend: LocalBackend, jobs: Jobs, site: Path) -> None:
+def test_killing_the_zygote_disturbs_nobody(backend: LocalBackend, jobs: JobFactory, site: Path) -> None:
     running = jobs.make(["sleep", "600"])
     backend.submit(batch(running))
     until(lambda: sight(backend, running).presence is Presence.ALIVE, "alive")
@@ -189,7 +189,7 @@ def test_killing_the_zygote_disturbs_nobody(backend: LocalBackend, jobs: Jobs, s
     end(backend, running)
 
 
-def test_a_start_that_died_with_the_zygote_is_made_again(backend: LocalBackend, jobs: Jobs, site: Path) -> None:
+def test_a_start_that_died_with_the_zygote_is_made_again(backend: LocalBackend, jobs: JobFactory, site: Path) -> None:
     backend.notices()
     pid = zygote_pid(site)
     os.kill(pid, signal.SIGSTOP)
@@ -200,7 +200,7 @@ def test_a_start_that_died_with_the_zygote_is_made_again(backend: LocalBackend, 
     until(lambda: backend.notices() is not None and record_of(job), "the exit record")
 
 
-def test_a_zygote_of_another_version_is_replaced(site: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zygote_of_another_version_is_replaced(site: Path, jobs: JobFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     old = LocalBackend(site)
     running = jobs.make(["sleep", "600"])
     old.submit(batch(running))
@@ -208,7 +208,7 @@ def test_a_zygote_of_another_version_is_replaced(site: Path, jobs: Jobs, monkeyp
     before = zygote_pid(site)
     old.close()
     changed = site / "changed-runner"
-    shutil.copytree(Path(link.__file__).parent, changed, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(zygote_link.__file__).parent, changed, ignore=shutil.ignore_patterns("__pycache__"))
     (changed / "extra.py").write_text("")
     monkeypatch.setattr("runyard.runner.HERE", str(changed))
     new = LocalBackend(site)
@@ -222,7 +222,9 @@ def test_a_zygote_of_another_version_is_replaced(site: Path, jobs: Jobs, monkeyp
     new.close()
 
 
-def test_a_zygote_that_does_not_answer_is_done_without(site: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zygote_that_does_not_answer_is_done_without(
+    site: Path, jobs: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backend = LocalBackend(site)
     backend.notices()
     pid = zygote_pid(site)
@@ -238,7 +240,7 @@ def test_a_zygote_that_does_not_answer_is_done_without(site: Path, jobs: Jobs, m
         backend.close()
 
 
-def test_a_start_that_cannot_be_made_is_refused(site: Path, jobs: Jobs) -> None:
+def test_a_start_that_cannot_be_made_is_refused(site: Path, jobs: JobFactory) -> None:
     backend = LocalBackend(site, python="/no/such/python")
     [refusal] = backend.submit(batch(jobs.make(["true"])))
     assert "no such file" in refusal.text
@@ -249,7 +251,9 @@ def test_unknown_options_are_refused(site: Path) -> None:
         LocalBackend.build(site, {"pyton": "/usr/bin/python3"})
 
 
-def test_the_runner_gets_nothing_of_the_agents_secrets(site: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runner_gets_nothing_of_the_agents_secrets(
+    site: Path, jobs: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RUNYARD_TOKEN", "ry_b7f3")
     backend = LocalBackend(site)
     job = jobs.make(["sleep", "600"])

@@ -12,7 +12,7 @@ from runyard.agent.agent import Agent
 from runyard.agent.errands import InlineErrands
 from runyard.backends.base import Job, Presence, Sighting
 from runyard.backends.local import LocalBackend
-from runyard.hosts.base import Known, Listing, Search, Seen, Unreachable
+from runyard.hosts.base import KnownFiles, Listing, OutputSearch, Seen, Unreachable
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Capacity
 from runyard.model.wire import AttemptKey
@@ -26,7 +26,7 @@ class DistantHost(LocalHost):
     away = False
     cut_at = ""  # the verb at which it is pulled next
 
-    def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
+    def scan(self, root: str, known: Iterable[KnownFiles]) -> list[Seen]:
         self._reach()
         return super().scan(root, known)
 
@@ -42,7 +42,7 @@ class DistantHost(LocalHost):
         self._reach()
         return super().fetch_many(paths)
 
-    def find(self, searches: Sequence[Search]) -> list[Listing]:
+    def find(self, searches: Sequence[OutputSearch]) -> list[Listing]:
         self._reach("find")
         return super().find(searches)
 

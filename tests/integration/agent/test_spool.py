@@ -85,7 +85,7 @@ def sha256(data: bytes) -> str:
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
     yard = Yard.open(Settings(home=tmp_path / "home"))
-    yard.places.ensure("local", "local").result()
+    yard.sites.ensure("local", "local").result()
     yield Box(yard, tmp_path)
     yard.close()
 
@@ -118,8 +118,8 @@ def test_what_is_refused_stays_refused(box: Box) -> None:
     box.hand_in("three")
     box.look(2)
     assert box.state("one")["state"] == box.state("two")["state"] == box.state("a b")["state"] == "refused"
-    assert "is no folder" in box.state("two")["detail"]
-    assert "is not a good name" in box.state("a b")["detail"]
+    assert "is not a directory" in box.state("two")["detail"]
+    assert "is not a valid name" in box.state("a b")["detail"]
     assert box.state("three")["id"] == 1
     written = (box.path / "one.state" / "state.json").stat()
     (bundle / "run.json").write_text('{"command": ["true"]}')

@@ -141,9 +141,9 @@ def test_a_file_that_the_yard_lost_fails_only_the_runs_that_ask_for_it(crew: Cre
     broken = crew.yard.submit(["true"], code=code(crew, {"a": b"a", "b": b"b"}))
     del crew.yard.blobs[crew.yard.store(b"b")]
     crew.drive(agent, lambda: {lost, good, broken} <= set(crew.yard.ended), "all ends")
-    assert message(crew, lost) == ("staging", f"its inputs cannot be brought: the yard has no blob sha256:{'0' * 64}")
+    assert message(crew, lost) == ("staging", f"its inputs cannot be staged: the yard has no blob sha256:{'0' * 64}")
     ending, text = message(crew, broken)
-    assert ending == "staging" and text.startswith("its code cannot be brought: the yard has no blob sha256:")
+    assert ending == "staging" and text.startswith("its code cannot be staged: the yard has no blob sha256:")
     assert (crew.yard.ended[good].record or {})["ending"] == "exit"
 
 
@@ -198,7 +198,7 @@ class Shaky(LocalHost):
 
 
 def test_a_site_that_is_away_is_waited_for(crew: Crew, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.start.PAUSE_S", 0.2)
+    monkeypatch.setattr("runyard.agent.waiting.PAUSE_S", 0.2)
     backend = LocalBackend(site)
     backend.host = host = Shaky()
     inputs = [{"digest": crew.yard.store(b"x"), "to": "one"}]
@@ -209,7 +209,7 @@ def test_a_site_that_is_away_is_waited_for(crew: Crew, site: Path, monkeypatch: 
 
 
 def test_a_transfer_that_breaks_goes_on_where_it_was(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.start.PAUSE_S", 0.2)
+    monkeypatch.setattr("runyard.agent.waiting.PAUSE_S", 0.2)
     data = secrets.token_bytes(LARGE)
     real, offsets = crew.yard.get_blob, list[int]()
     staged = code(crew, {"large": data})
@@ -250,7 +250,7 @@ def test_a_run_that_is_cancelled_while_its_files_travel_never_starts(crew: Crew)
 
     def cancelling(asked: str, offset: int = 0) -> Iterator[bytes]:
         agent._stops.order(key, "user")
-        agent._stops.press()
+        agent._stops.advance()
         return real(asked, offset)
 
     crew.yard.get_blob = cancelling  # type: ignore[method-assign]
@@ -263,7 +263,7 @@ def test_a_run_that_is_cancelled_while_its_files_travel_never_starts(crew: Crew)
 
 
 def test_people_see_how_far_it_is_and_other_runs_do_not_wait(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.staging.TELL_S", 0.05)
+    monkeypatch.setattr("runyard.agent.bring.cache.TELL_S", 0.05)
     data = secrets.token_bytes(LARGE)
     slow_code, quick_code = code(crew, {"large": data}), code(crew, {"main.py": b"quick\n"})
     go_on = crew.site / "go-on"
@@ -313,7 +313,7 @@ def test_a_cache_keeps_to_its_limit_and_holds_what_is_needed(crew: Crew) -> None
         key = crew.yard.submit(["sh", "-c", "wc -c < large"], code=staged)
         crew.drive(agent, lambda key=key: key in crew.yard.ended, "an end")
         assert crew.yard.log(key).strip() == str(150 << 10)
-    agent._upkeep._due_at = 0.0
+    agent._cache_cleanup._due_at = 0.0
     crew.drive(agent, lambda: _cached(crew) <= 300 << 10, "only so much is left")
     crew.drive(agent, lambda: _told(crew) == (_cached(crew), 300 << 10), "the yard knows")
     (crew.directory(living) / "work" / "go-on").touch()

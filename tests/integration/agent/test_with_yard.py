@@ -19,7 +19,7 @@ from runyard.agent.link import Link
 from runyard.backends import capacity
 from runyard.backends.local import LocalBackend
 from runyard.model import packs
-from runyard.model.roles import Role
+from runyard.model.roles import NewToken, Role
 from runyard.model.spec import RunSpec
 from runyard.model.tree import Tree, TreeFile
 from runyard.server.embedded import DirectLink
@@ -94,7 +94,7 @@ def _yard_and_link(kind: str, home: Path, stack: contextlib.ExitStack) -> tuple[
     if kind == "direct":
         yard = Yard.open(Settings(home=home))
         stack.callback(yard.close)
-        yard.places.ensure("local", "local").result()
+        yard.sites.ensure("local", "local").result()
         return yard, lambda: DirectLink(yard, yard.owner())
     served = Served(home)
     stack.callback(served.end)
@@ -126,7 +126,7 @@ def test_work_that_comes_later_is_noticed(site: Site) -> None:
     agent = site.start()
     first = site.submit(["true"])
     site.finish(first)
-    until(lambda: agent.next_due() - agent._clock() > 5, "the agent sleeps")
+    until(lambda: agent.next_due() - agent._context.clock() > 5, "the agent sleeps")
     site.finish(site.submit(["true"]))
 
 
@@ -181,7 +181,7 @@ def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
     """The server goes away and comes back at the same address; the run and its log do not care."""
     settings = Settings(home=tmp_path, port=free_ports(1)[0], cpus=2)
     with _served(settings) as yard:
-        token = yard.access.create("node", Role.AGENT, "local").result()["secret"]
+        token = yard.access.create(NewToken(name="node", role=Role.AGENT, site="local")).result()["secret"]
         site = Site(yard, lambda: HttpLink(f"http://127.0.0.1:{settings.port}", token), tmp_path)
         site.start()
         run = site.submit(["sh", "-c", f"echo one; {WAIT}; echo two"])
@@ -197,7 +197,7 @@ def test_an_http_agent_survives_its_yard(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def _served(settings: Settings) -> Iterator[Yard]:
     yard, stop, listening = Yard.open(settings), threading.Event(), threading.Event()
-    yard.places.ensure("local", "local").result()
+    yard.sites.ensure("local", "local").result()
     options = {"stop": stop, "on_listening": lambda url: listening.set()}
     thread = threading.Thread(target=serve, args=(yard,), kwargs=options)
     thread.start()

@@ -17,7 +17,7 @@ from runyard.backends.batch.options import parse
 from runyard.hosts.base import Result
 from runyard.hosts.local import LocalHost
 from runyard.model.resources import Resources
-from runyard.testing.backend_contract import Jobs, record_of
+from runyard.testing.backend_contract import JobFactory, record_of
 from tests.labs.cluster import Cluster
 
 SETTINGS = {"python": "/usr/bin/python3", "poll_interval": "1", "command_timeout": "15"}
@@ -63,7 +63,7 @@ class UserHost(LocalHost):
         ]
 
 
-class OwnedJobs(Jobs):
+class OwnedJobs(JobFactory):
     """Jobs whose directories belong to the normal user."""
 
     def __init__(self, root: Path, lab: Cluster) -> None:

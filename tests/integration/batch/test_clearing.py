@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from runyard.agent import tidy
 from runyard.agent.agent import Agent
+from runyard.agent.clean import batches
 from runyard.agent.errands import InlineErrands
-from runyard.backends.base import Batch, Job, Stop
+from runyard.backends.base import Batch, Job, StopRequest
 from runyard.model.resources import Capacity, Resources
 from runyard.model.site import SiteSpec
 from tests.integration.agent.fake_yard import FakeYard
@@ -122,7 +122,7 @@ def test_an_agent_clears_up_after_its_runs_and_after_one_that_died(site: Site, t
     late = crew.yard.submit(["true"], batch=name(2))
     second = crew.agent()  # it never heard of the first run
     crew.drive(second, lambda: late in crew.yard.ended)
-    crew.passed += tidy.EVERY_S
+    crew.passed += batches.EVERY_S
     crew.drive(second, lambda: left(site) == set())
     for agent in (first, second):
         agent.close()
@@ -134,7 +134,7 @@ def test_an_agent_that_died_between_the_wish_and_the_queue_leaves_nothing_waitin
     first, second = crew.agent(), crew.agent()
     crew.drive(first, lambda: crew.has_queued(batch))
     job = Job(key=held, directory=f"{site.directory}/runs/{held.run}/a1", tag="", batch=batch, index=1)
-    site.backend().cancel([Stop(job=job, reason="user", grace=5)])
+    site.backend().cancel([StopRequest(job=job, reason="user", grace=5)])
     crew.drive(second, lambda: held in crew.yard.ended)
     until(lambda: not crew.has_queued(batch), "out of the queue")
     for agent in (first, second):

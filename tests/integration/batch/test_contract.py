@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from runyard.backends.batch.lifecycle import BatchBackend
-from runyard.testing.backend_contract import BackendContract, Jobs
+from runyard.testing.backend_contract import BackendContract, JobFactory
 from tests.integration.batch.site import Site
 from tests.labs.gridengine import GridEngineLab
 from tests.labs.slurm import SlurmLab
@@ -38,7 +38,7 @@ class OnCluster(BackendContract):
         return site.backend
 
     @pytest.fixture
-    def jobs(self, site: Site) -> Jobs:
+    def jobs(self, site: Site) -> JobFactory:
         return site.jobs
 
 

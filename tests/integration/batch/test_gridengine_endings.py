@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.backends.base import Presence, Stop
+from runyard.backends.base import Presence, StopRequest
 from runyard.model.resources import Resources
 from runyard.testing.backend_contract import record_of
 from tests.integration.agent.conftest import WAIT
@@ -117,7 +117,7 @@ def test_what_waits_and_is_stopped_leaves_the_queue(site: Site, lab: GridEngineL
     jobs, backend = [site.sleeper() for _ in range(3)], site.backend(h="")
     backend.submit(batch_of(*jobs))
     queued(backend, jobs[0])
-    backend.cancel([Stop(job=job, reason="user", grace=5) for job in jobs])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5) for job in jobs])
     assert [(record_of(job) or {}).get("stop_reason") for job in jobs] == ["user"] * 3
     backend.poll(jobs)  # a stop is told when the queue is looked at
     until(lambda: not lab.ask("qstat"), "an empty queue")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import subprocess
+import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -60,6 +66,14 @@ def test_with_tls(s3_lab: Callable[..., S3Lab], open_store: Opener) -> None:
     data = some_bytes(buckets.PART + 1)
     assert whole(store.blobs, store.blobs.add([data])) == data
     assert store.files.read(key, "log", 0, 100) == b"line\n"
+
+
+def test_the_system_s_file_of_authorities(
+    s3_lab: Callable[..., S3Lab], open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = s3_lab(tls=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(lab.authority))
+    open_store(lab.location(lab.bucket()), dataclasses.replace(lab.access, ca_file="")).check()
 
 
 def test_everything_is_below_the_prefix(lab: S3Lab, bucket: str, open_store: Opener) -> None:
@@ -134,10 +148,7 @@ def test_uploads_that_nobody_continues_are_cleared(
     assert len(lab.keys(bucket)) == 1
 
 
-def test_more_objects_than_one_list_shows(
-    lab: S3Lab, bucket: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(buckets, "PAGE", 7)
+def test_more_objects_than_one_list_shows(lab: S3Lab, bucket: str, open_store: Opener) -> None:
     files, key = open_store().files, fresh_key()
     files.append(key, "log", 0, b"x")
     [first] = lab.keys(bucket)
@@ -248,6 +259,76 @@ def test_a_certificate_for_another_name(s3_lab: Callable[..., S3Lab], open_store
     lab = s3_lab(tls=True)
     told = refusal(open_store("s3://lab", dataclasses.replace(lab.access, endpoint=f"127.0.0.1:{lab.port}")))
     assert f"the certificate of the S3 store at 127.0.0.1:{lab.port} is not trusted" in told
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[..., tuple[str, list[str]]]]:
+    """`answering(status, body)` is a server that answers everything so: its address, and the requests it got."""
+    with contextlib.ExitStack() as running:
+
+        def start(status: int, body: bytes) -> tuple[str, list[str]]:
+            got: list[str] = []
+
+            class Handler(BaseHTTPRequestHandler):
+                def do_PUT(self) -> None:
+                    got.append(self.command)
+                    self.rfile.read(int(self.headers["Content-Length"]))
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+                def log_message(self, *_: object) -> None: ...
+
+            server = running.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            running.callback(server.shutdown)
+            return f"s3+http://127.0.0.1:{server.server_port}/lab", got
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (400, "AuthorizationHeaderMalformed", "bucket 'lab' is in another region than us-east-1"),
+        (301, "PermanentRedirect", "bucket 'lab' is in another region than us-east-1"),
+        (400, "ExpiredToken", "the session token of key id 'AKIA' has expired"),
+        (403, "RequestTimeTooSkewed", "has another time than this machine"),
+        (400, "EntityTooLarge", "answered EntityTooLarge: because"),
+    ],
+)
+def test_what_amazon_answers(
+    answering: Callable[..., tuple[str, list[str]]], open_store: Opener, status: int, code: str, told: str
+) -> None:
+    body = f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode()
+    location, _ = answering(status, body)
+    with pytest.raises(errors.BlobStoreError, match=told):
+        open_store(location, S3Access(key_id="AKIA", secret="secret")).check()
+
+
+def test_a_store_that_is_overloaded_is_asked_a_few_times(
+    answering: Callable[..., tuple[str, list[str]]], open_store: Opener
+) -> None:
+    location, got = answering(503, b"<Error><Code>SlowDown</Code><Message>Reduce your request rate</Message></Error>")
+    with pytest.raises(errors.BlobStoreError, match="answered SlowDown: Reduce your request rate"):
+        open_store(location, S3Access(key_id="AKIA", secret="secret")).check()
+    assert got == ["PUT"] * (1 + buckets.RETRIES)
+
+
+def test_a_large_blob_is_not_held_in_memory(lab: S3Lab, bucket: str, open_store: Opener) -> None:
+    """Of 200 MB a process holds some parts, whichever way they go."""
+    program = (
+        "import re, sys; from pathlib import Path; from runyard.blobs import S3Access, open_blobs;"
+        "store = open_blobs(sys.argv[1], Path(sys.argv[2]), S3Access(key_id=sys.argv[3], secret=sys.argv[4]));"
+        "name = store.blobs.add(bytes([i]) * (1 << 20) for i in range(200));"
+        "assert sum(map(len, store.blobs.chunks(name))) == 200 << 20;"
+        "print(re.search('VmHWM: *([0-9]+)', Path('/proc/self/status').read_text().replace(chr(9), ' '))[1])"
+    )
+    access = [lab.access.key_id, lab.access.secret]
+    command = [sys.executable, "-c", program, lab.location(bucket), tempfile.mkdtemp(dir=lab.root), *access]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 120 << 10  # kB; most of it is Python and the library
 
 
 def test_a_file_of_authorities_that_is_not_there(tmp_path: Path, open_store: Opener) -> None:

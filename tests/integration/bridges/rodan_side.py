@@ -43,11 +43,8 @@ MODELS = {
 class BridgeYard(Yard):
     """`runyard bridge rodan` instead of `runyard up`."""
 
-    def command(self, *words: str) -> list[str]:  # type: ignore[override]
-        return super().command(*(self.bridge if words == ("up",) else words))
-
     @property
-    def bridge(self) -> tuple[str, ...]:
+    def serving(self) -> tuple[str, ...]:
         return ("bridge", "rodan", "--credentials", str(self.credentials))
 
     @property

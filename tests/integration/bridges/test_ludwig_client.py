@@ -135,7 +135,7 @@ def test_what_cannot_be_is_told_and_starts_nothing(client: Client, yard: Yard, t
         (
             client,
             {"param2requests": {"size": [1]}, "data_ps": ["broken"]},
-            "broken/link cannot be brought to",
+            "broken/link cannot be copied to",
         ),
         (client, {"param2requests": {"size": [1]}, "worker": "hof"}, "there is no node 'hof'"),
     ]
@@ -143,5 +143,5 @@ def test_what_cannot_be_is_told_and_starts_nothing(client: Client, yard: Yard, t
         with pytest.raises(errors.RunyardError, match=message):
             submit(who, **options)
     assert yard.client().runs() == []
-    with pytest.raises(errors.InvalidInput, match=r"project_name: '\.\./digits' is not a good name"):
+    with pytest.raises(errors.InvalidInput, match=r"project_name: '\.\./digits' is not a valid name"):
         Client("../digits", share=tmp_path / "drive")

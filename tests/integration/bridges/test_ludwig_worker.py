@@ -17,10 +17,9 @@ from runyard.bridges.ludwig import values
 from runyard.bridges.ludwig.node import worker
 from tests.acceptance.witness import until
 from tests.labs import components
+from tests.labs.pythons import OTHER_PYTHONS
 
-INTERPRETERS = [sys.executable] + [
-    pytest.param(version, marks=pytest.mark.component(f"python{version}")) for version in components.OLD_PYTHONS
-]
+INTERPRETERS = [sys.executable, *OTHER_PYTHONS]
 
 RUN = """
 import pickle, socket, sys

@@ -149,7 +149,7 @@ def test_models_that_are_missing_are_told(bridge: Side) -> None:
 
 
 def test_a_reply_over_the_brokers_limit_names_size_limit_and_setting(rabbitmq_lab: Callable[..., RabbitLab]) -> None:
-    with both_sides(rabbitmq_lab(consumer_timeout_s=2, max_message_size=10_000, quorum=False)) as side:
+    with both_sides(rabbitmq_lab(max_message_size=10_000, quorum=False)) as side:
         side.yard.start()
         side.yard.add_recipe()
         told = error(side)
@@ -219,7 +219,7 @@ def test_from_cron_it_does_the_same(side: Side) -> None:
 
 def check(side: Side, **changes: str) -> dict[str, tuple[str, str, str]]:
     side.write_credentials(**changes)
-    done = side.yard.cli(*side.yard.bridge, "--check", "--json")
+    done = side.yard.cli(*side.yard.serving, "--check", "--json")
     assert not any(secret in done.stdout + done.stderr for secret in side.secrets())
     found = {one["check"]: (one["verdict"], one["message"], one["fix"]) for one in json.loads(done.stdout)}
     assert done.returncode == int(any(verdict == "fail" for verdict, _, _ in found.values()))
@@ -227,7 +227,7 @@ def check(side: Side, **changes: str) -> dict[str, tuple[str, str, str]]:
 
 
 def test_everything_works(bridge: Side) -> None:
-    taken = "0 requests wait; 1 bridges take them"
+    taken = "0 requests waiting; 1 bridges consume them"
     until(lambda: check(bridge)["hpc-jobs"][1] == taken, "a bridge at its queue", every_s=0.5)
     found = check(bridge)
     verdicts = {name: verdict for name, (verdict, _, _) in found.items()}
@@ -268,12 +268,12 @@ def test_a_queue_with_other_flags_a_missing_recipe_and_an_open_file_are_told(sid
     )
     assert found["recipe"][0] == "fail"
     side.yard.credentials.chmod(stat.S_IRUSR | stat.S_IWUSR | stat.S_IRGRP)
-    done = side.yard.cli(*side.yard.bridge)
+    done = side.yard.cli(*side.yard.serving)
     assert done.returncode == 2 and "others may read it (640)" in done.stderr and "chmod 600" in done.stderr
 
 
 def test_a_second_bridge_of_the_same_home_is_refused(bridge: Side) -> None:
-    done = bridge.yard.cli(*bridge.yard.bridge)
+    done = bridge.yard.cli(*bridge.yard.serving)
     assert done.returncode == 1
     assert "is in use by" in done.stderr and "write [bridge.rodan] into" in done.stderr
 

@@ -32,6 +32,12 @@ def strict(rabbitmq_lab: Callable[..., RabbitLab]) -> RabbitLab:
 
 
 @pytest.fixture
+def limited(rabbitmq_lab: Callable[..., RabbitLab]) -> RabbitLab:
+    """A broker that takes nothing large."""
+    return rabbitmq_lab(max_message_size=10_000, quorum=False)
+
+
+@pytest.fixture
 def vhost(lab: RabbitLab) -> str:
     return lab.add_vhost()
 
@@ -40,13 +46,13 @@ def vhost(lab: RabbitLab) -> str:
 def connect(component: Callable[[str], str]) -> Iterator[Callable[..., Any]]:
     """`connect(url)` is an open Connection; options as of Connection, and `wait_s=0` for one that may not open."""
     component("rabbitmq")
-    from runyard.broker.address import Address
+    from runyard.broker.address import BrokerAddress
     from runyard.broker.amqp import Connection
 
     made: list[Connection] = []
 
     def get(url: str, *, authority: str = "", wait_s: float = 60, **options: Any) -> Connection:
-        made.append(Connection(Address.parse(url, authority=authority), **options).start())
+        made.append(Connection(BrokerAddress.parse(url, authority=authority), **options).start())
         if wait_s:
             made[-1].wait_open(wait_s)
         return made[-1]
@@ -59,7 +65,7 @@ def connect(component: Callable[[str], str]) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_url"))
+        return str(request.getfixturevalue("postgres_store"))
     return f"sqlite:///{tmp_path}/yard.db"
 
 
@@ -68,7 +74,7 @@ def driver(store_url: str, tmp_path: Path) -> Iterator[Driver]:
     """A yard with the recipe `train`, on each kind of store."""
     clock = Clock()
     yard = Yard(Settings(home=tmp_path / "home", public_url="https://yard.example"), open_store(store_url, clock=clock))
-    yard.places.ensure("local", "local").result()
+    yard.sites.ensure("local", "local").result()
     yard.recipes.put(yard.owner(), "train", Recipe.parse(RECIPE), default=True).result()
     driver = Driver(yard, clock)
     driver.hello()

@@ -44,7 +44,7 @@ class Office:
             thread.join()
 
 
-TASKS = Intake.parse("tasks", {})
+TASKS = Intake.parse_table("tasks", {})
 
 
 def run_ids(driver: Driver) -> list[int]:

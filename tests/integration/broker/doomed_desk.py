@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard.bridges import formats
-from runyard.broker.address import Address
+from runyard.broker.address import BrokerAddress
 from runyard.broker.amqp import Connection
 from runyard.broker.intake import Reception
 from runyard.model.intake import Intake
@@ -33,7 +33,7 @@ class Desk:
         raise AssertionError("the request is good")
 
 
-connection = Connection(Address.parse(url)).start()
-reception = Reception(connection, Intake.parse("tasks", {}), formats.load("tasks", "format"), Desk(), 1 << 20)
+connection = Connection(BrokerAddress.parse(url)).start()
+reception = Reception(connection, Intake.parse_table("tasks", {}), formats.load("tasks", "format"), Desk(), 1 << 20)
 reception.drain(time.monotonic() + 60)
 sys.exit("nothing came")

@@ -19,7 +19,7 @@ from tests.labs.rabbitmq import RabbitLab
 from tests.labs.waiting import until
 
 PROGRAM = Path(__file__).parent / "celery_program.py"
-CELERY = Intake.parse("celery", {})
+CELERY = Intake.parse_table("celery", {})
 CALL = {"task": "tasks.run_request_task", "id": "x"}
 
 
@@ -65,7 +65,7 @@ def test_a_program_that_never_asks_leaves_no_reply_behind(
     finish(driver)
     replied = until(lambda: [row for row in shown(driver) if row["state"] == "replied"], "it given up")[0]
     assert (replied["correlation_id"], replied["tries"]) == (sent["id"], 0)
-    assert replied["trouble"].startswith("nobody waits: the broker has no queue ")
+    assert replied["trouble"].startswith("no consumer waits: the broker has no queue ")
 
 
 @pytest.mark.parametrize(

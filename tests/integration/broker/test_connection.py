@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runyard import errors
-from runyard.broker.address import Address
+from runyard.broker.address import BrokerAddress
 from runyard.broker.amqp import Connection
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.waiting import free_ports, until
@@ -141,7 +141,7 @@ def test_closing_ends_the_thread_in_every_state(lab: RabbitLab, vhost: str, conn
     waiting = connect(f"amqp://ann:secret@localhost:{free_ports(1)[0]}/lab", wait_s=0)
     relay.freeze()
     dialling = connect(lab.url(vhost, port=relay.port), wait_s=0)
-    never = Connection(Address.parse("amqp://mq.example"))
+    never = Connection(BrokerAddress.parse("amqp://mq.example"))
     for connection in (opened, waiting, dialling, never):
         connection.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("broker-")]

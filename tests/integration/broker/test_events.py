@@ -42,7 +42,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Receiver]
 
 
 def hook(driver: Driver, url: str, name: str = "lab", **more: Any) -> Hook:
-    return Hook(Webhook.parse(name, {"url": url, **more}), driver.yard.feed)
+    return Hook(Webhook.parse_table(name, {"url": url, **more}), driver.yard.feed)
 
 
 # --- the exchange -------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_an_exchange_of_another_kind_is_told(
     assert "exchange runyard.events" in trouble(driver, announcer.name)
     driver.clock.now += 3600
     announcer.tick()
-    assert caplog.text.count("exchange:runyard.events is not told of events: exchange runyard.events exists") == 1
+    assert caplog.text.count("events cannot be sent to exchange:runyard.events: exchange runyard.events exists") == 1
 
 
 def trouble(driver: Driver, listener: str) -> str:

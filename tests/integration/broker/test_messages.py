@@ -402,6 +402,7 @@ def test_headers_that_only_strangers_write_cut_nobody_off(
 # --- three nodes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_leader_dies_in_mid_stream(rabbitmq_lab: Callable[..., RabbitLab], connect: Connect) -> None:
     """Through a node that stays: what was confirmed arrives, what was not is sent again."""
     lab = rabbitmq_lab(nodes=3)
@@ -426,4 +427,4 @@ def _send_until_confirmed(publisher: Publisher, message: Message) -> None:
             return False
         return True
 
-    until(confirmed, "a confirmation", timeout_s=60, every_s=0.1)
+    until(confirmed, "a confirmation", timeout_s=180, every_s=0.1)

@@ -245,7 +245,7 @@ def test_requests_wait_for_a_recipe_that_is_not_there_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("runyard.broker.intake.AGAIN_S", 0.1)
-    office(Intake.parse("tasks", {"recipe": "later"}))
+    office(Intake.parse_table("tasks", {"recipe": "later"}))
     producer.send("tasks", {"lr": 0.1})
     until(lambda: "requests of queue tasks wait: there is no recipe 'later'" in caplog.text, "the trouble told")
     driver.yard.recipes.put(driver.admin, "later", Recipe.parse(RECIPE), default=False).result()
@@ -256,7 +256,7 @@ def test_requests_wait_for_a_recipe_that_is_not_there_yet(
 def test_a_queue_with_other_flags_is_told_and_left_alone(
     driver: Driver, office: Callable[..., Office], producer: Producer
 ) -> None:
-    desk = office(Intake.parse("tasks", {"durable": False}))
+    desk = office(Intake.parse_table("tasks", {"durable": False}))
     error = until(lambda: desk.receptions[0].error, "a refusal")
     assert str(error) == "queue tasks exists with other flags: durable is true there and false here"
 
@@ -264,7 +264,7 @@ def test_a_queue_with_other_flags_is_told_and_left_alone(
 def test_a_field_mapping_names_where_parameters_are(
     driver: Driver, office: Callable[..., Office], producer: Producer
 ) -> None:
-    office(Intake.parse("tasks", {"params": {"lr": "settings.Learning rate"}, "caller": "web"}))
+    office(Intake.parse_table("tasks", {"params": {"lr": "settings.Learning rate"}, "caller": "web"}))
     producer.send("tasks", {"settings": {"Learning rate": 0.25}, "token": "secret"})
     (run,) = finish(driver)
     assert (driver.yard.get_run(run)["params"], driver.yard.get_run(run)["owner"]) == ({"lr": 0.25}, "web")
@@ -356,13 +356,13 @@ def test_what_does_not_fit_is_a_link(driver: Driver, office: Callable[..., Offic
 
 
 def test_the_broker_itself_says_how_large_a_message_may_be(
-    driver: Driver, strict: RabbitLab, connect: Connect, office: Callable[..., Office]
+    driver: Driver, limited: RabbitLab, connect: Connect, office: Callable[..., Office]
 ) -> None:
-    vhost = strict.add_vhost()
-    with contextlib.closing(Producer(strict.url(vhost))) as producer:
+    vhost = limited.add_vhost()
+    with contextlib.closing(Producer(limited.url(vhost))) as producer:
         producer.declare("tasks")
         producer.declare("answers")
-        office(url=strict.url(vhost))
+        office(url=limited.url(vhost))
         producer.send("tasks", {"lr": 0.1})
         finish(driver, outputs={"a": b"x" * 4000, "b": b"y" * 9000})
         first, second = producer.answer()[1]["outputs"]
@@ -371,18 +371,18 @@ def test_the_broker_itself_says_how_large_a_message_may_be(
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_limit_that_was_raised_holds_for_what_is_sent_again(
-    driver: Driver, strict: RabbitLab, office: Callable[..., Office]
+    driver: Driver, limited: RabbitLab, office: Callable[..., Office]
 ) -> None:
-    vhost, relay = strict.add_vhost(), strict.relay()
-    with contextlib.closing(Producer(strict.url(vhost))) as producer:
+    vhost, relay = limited.add_vhost(), limited.relay()
+    with contextlib.closing(Producer(limited.url(vhost))) as producer:
         producer.declare("tasks")
         producer.declare("answers")
-        desk = office(url=strict.url(vhost, port=relay.port))
+        desk = office(url=limited.url(vhost, port=relay.port))
         producer.send("tasks", {"lr": 0.1})
         finish(driver, outputs={"a": b"x" * 9000})
         assert "url" in producer.answer()[1]["outputs"][0]
         until(lambda: shown(driver)[0]["state"] == "replied", "it noted")
-        with strict.other_message_size(100_000):
+        with limited.other_message_size(100_000):
             relay.cut()
             until(lambda: not desk.connection.is_open, "the broker gone")
             relay.mend()
@@ -391,7 +391,7 @@ def test_a_limit_that_was_raised_holds_for_what_is_sent_again(
 
 
 def test_a_reply_that_never_fits_says_so(driver: Driver, office: Callable[..., Office], producer: Producer) -> None:
-    office(Intake.parse("tasks", {"reply_limit": 150}))
+    office(Intake.parse_table("tasks", {"reply_limit": 150}))
     producer.send("tasks", {"_run_group_type": "grid", "lr": [0.1, 0.2]})
     finish(driver)
     reply = producer.answer()[1]

@@ -110,7 +110,7 @@ def test_old_scripts_bring_no_code(cli, document, project: Path) -> None:
         (("--code", "nowhere"), "there is no nowhere"),
         (("--data", "nowhere"), "there is no folder"),
         (("--data", "train.py"), "there is no folder"),
-        (("--code", ".", "--no-code"), "opposite"),
+        (("--code", ".", "--no-code"), "exclude each other"),
     ],
 )
 def test_bad_words(refused, document, project: Path, words: tuple[str, ...], sentence: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.model import exits
+from runyard.model import exit_codes
 from tests.labs.web import WebServer
 from tests.labs.yard import Yard
 
@@ -77,7 +77,7 @@ def test_a_refusal_names_the_file_and_the_status(yard: Yard, web: WebServer, tmp
     web.answers["/set.csv"] = (403, {}, b"")
     words = ("--no-code", "--input", f"{web.url('/set.csv')}?key=1,secret=store", "--", "true")
     number = int(yard.cli("submit", "--quiet", *words, cwd=tmp_path).stdout)
-    assert yard.cli("wait", str(number)).returncode == exits.OTHER_FAILURE
+    assert yard.cli("wait", str(number)).returncode == exit_codes.OTHER_FAILURE
     run = json.loads(yard.cli("show", str(number), "--json").stdout)
     assert run["reason"] == "staging"
     assert run["detail"] == f"its inputs cannot be fetched: {web.url('/set.csv')}: its server answers 403 Forbidden"

@@ -164,8 +164,8 @@ def test_a_run_that_reports_nothing(
     shared: Yard, cli: Callable[..., Any], document: Callable[..., Any], refused: Callable[..., str]
 ) -> None:
     made = shared.client().submit(["true"]).wait()
-    assert "nothing was reported" in cli("metrics", str(made.id)).stderr
+    assert "no metrics were reported" in cli("metrics", str(made.id)).stderr
     assert document("metrics", str(made.id)) == {"id": made.id, "metrics": [], "summary": {}}
     assert cli("metrics", str(made.id), "--csv").stdout == "run,step,time\n"
-    assert "they have reported nothing yet" in refused("metrics", str(made.id), "--csv", "--name", "loss", code=1)
+    assert "they have reported no metrics yet" in refused("metrics", str(made.id), "--csv", "--name", "loss", code=1)
     assert made.metrics().empty

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.model import exits
+from runyard.model import exit_codes
 from tests.labs.yard import Yard
 
 
@@ -47,6 +47,6 @@ def test_what_cannot_be_synced_is_refused_before_anything_is_stored(cli, venv: P
 
 def test_a_conda_environment_that_is_not_there_ends_the_run(cli, submit, document, venv: Path, tmp_path: Path) -> None:
     number = submit("--python-env", "conda:no-such-env", "--", "true", cwd=tmp_path)
-    cli("wait", str(number), code=exits.OTHER_FAILURE)
+    cli("wait", str(number), code=exit_codes.OTHER_FAILURE)
     run = document("show", str(number))
     assert run["reason"] == "staging" and "no-such-env" in run["detail"]

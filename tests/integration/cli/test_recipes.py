@@ -46,7 +46,7 @@ def test_what_show_prints_can_be_added_again(
     recipe.write_text(cli("recipe", "show", "say").stdout)
     made = document("recipe", "add", "again", "-f", str(recipe), "--default")
     assert made["default"] and made["config"] == document("recipe", "show", "say")["config"]
-    assert "again is no recipe any more" in cli("recipe", "remove", "again").stdout
+    assert "recipe again removed" in cli("recipe", "remove", "again").stdout
 
 
 def test_the_list(cli: Callable[..., Result], document: Callable[..., Any], recipe: Path) -> None:
@@ -85,9 +85,9 @@ def test_refusals(refused: Callable[..., str], recipe: Path) -> None:
     assert "there is no recipe 'sya'" in refused("recipe", "test", "sya", code=1)
     assert "did you mean 'say'" in refused("recipe", "show", "sya", code=1)
     assert "there is no recipe 'nothing'" in refused("recipe", "remove", "nothing", code=1)
-    assert "NAME: '../x' is not a good name" in refused("recipe", "add", "../x", "-f", str(recipe), code=2)
+    assert "NAME: '../x' is not a valid name" in refused("recipe", "add", "../x", "-f", str(recipe), code=2)
     recipe.write_text("[1]")
-    assert "holds no recipe" in refused("recipe", "add", "x", "-f", str(recipe), code=2)
+    assert "contains no recipe" in refused("recipe", "add", "x", "-f", str(recipe), code=2)
     recipe.write_text("comand: x")
     assert "unknown field 'comand'" in refused("recipe", "add", "x", "-f", str(recipe), code=2)
     assert "only a caller's token names recipes" in refused("token", "create", "x", "--recipe", "say", code=2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import runyard
-from runyard.client import locate
+from runyard.client import find_yard
 from tests.labs import waiting
 from tests.labs.yard import Yard
 
@@ -30,7 +30,7 @@ class Reloading:
         """That of the yard which answers, when it is another one."""
 
         def answering() -> int | None:
-            address = locate.running(self.home.home)
+            address = find_yard.running(self.home.home)
             done = self.home.cli("status") if address and address.pid != pid else None
             return address.pid if address and done and done.returncode == 0 else None
 
@@ -75,7 +75,7 @@ def test_it_stops_with_its_yard(reloading: Reloading) -> None:
     pid = reloading.pid_after()
     reloading.process.send_signal(signal.SIGINT)
     assert reloading.process.wait(60) == 0
-    assert not locate.is_alive(pid)
+    assert not find_yard.is_alive(pid)
 
 
 def test_it_is_not_for_the_background(tmp_path: Path) -> None:

@@ -40,11 +40,11 @@ def test_the_same_run_once_more(submit, cli, document, project: Path, tmp_path: 
     again = int(done.stdout)
     assert "no snapshot" not in done.stderr
     assert again != first
-    assert f"again from run {first}" in " ".join(cli("show", str(again)).stdout.split())
+    assert f"copy of run {first}" in " ".join(cli("show", str(again)).stdout.split())
     found = document("diff", str(first), str(again))
     assert found["same"] == {"asked": True, "results": True}, found
     said = cli("diff", str(first), str(again)).stdout.splitlines()
-    assert said[0] == f"runs {first} and {again}: the same was asked for, and the same came of it"
+    assert said[0] == f"runs {first} and {again}: same inputs, same results"
 
 
 def test_code_that_nobody_kept_is_told(submit, cli, document, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_code_that_nobody_kept_is_told(submit, cli, document, tmp_path: Path) ->
     done = cli("rerun", str(first), "--wait", "-q", cwd=tmp_path)
     again = int(done.stdout)
     assert f"run {again}: it has no snapshot of its code: {folder} is used as it is now" in done.stderr
-    assert f"run {again}: it has the Python packages that its site has now (--python-env sync" in done.stderr
+    assert f"run {again}: uses the packages currently installed at the site (--python-env sync" in done.stderr
     found = document("diff", str(first), str(again))
     assert found["same"]["asked"] is None
     assert found["notes"][0].startswith(f"runs {first} and {again} have no snapshot of the code")
@@ -74,7 +74,7 @@ def test_another_value_gives_another_result(submit, cli, document, project: Path
     differences = {one["name"]: one["differences"] for one in found["sections"]}
     assert differences["parameters"] == [{"name": "factor", "before": 2, "after": 3}]
     assert [item["name"] for item in differences["outputs"]] == ["result.txt"]
-    assert "they differ in parameters, and the results differ" in cli("diff", str(first), str(again["id"])).stdout
+    assert "different parameters, different results" in cli("diff", str(first), str(again["id"])).stdout
 
 
 def test_edits_are_shown(submit, cli, document, project: Path) -> None:
@@ -116,5 +116,5 @@ def test_what_is_refused(submit, cli, refused, project: Path) -> None:
     assert "there is no run 987654" in refused("rerun", "987654", code=1)
     assert "no run was named" in refused("rerun", code=2)
     submit("--", "true")
-    assert "--follow follows one run" in refused("rerun", str(first), "last", "--follow", code=2)
-    assert "two runs are compared, not 1" in refused("diff", str(first), code=2)
+    assert "--follow needs exactly one run" in refused("rerun", str(first), "last", "--follow", code=2)
+    assert "diff needs two runs, not 1" in refused("diff", str(first), code=2)

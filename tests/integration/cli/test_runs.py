@@ -63,7 +63,7 @@ def test_cancel_says_what_it_waits_for_and_leaves_nothing(submit, cli, shared) -
     number = submit("--grace", "1s", "--", "sh", "-c", "trap '' TERM; setsid sleep 4711 & sleep 4712")
     wait_for_state(cli, number, "running")
     done = cli("cancel", str(number))
-    assert f"asked run {number} to stop (SIGTERM, after 1s SIGKILL)" in done.stderr
+    assert f"stopping run {number} (SIGTERM, after 1s SIGKILL)" in done.stderr
     assert done.stdout == f"run {number} cancelled\n"
     sleeping = subprocess.run(["pgrep", "-f", "sleep 471[12]"], capture_output=True, text=True, check=False).stdout
     assert sleeping == ""
@@ -91,7 +91,7 @@ def test_cancel_by_filter(submit, cli, document) -> None:
 def test_cancelling_what_has_ended_is_fine(submit, cli) -> None:
     number = submit("--", "true")
     cli("wait", str(number))
-    assert cli("cancel", str(number)).stdout == f"run {number} had ended: succeeded\n"
+    assert cli("cancel", str(number)).stdout == f"run {number} has already finished (succeeded)\n"
 
 
 def test_retry(submit, cli, document) -> None:
@@ -206,7 +206,7 @@ def test_fetch(submit, cli, document, tmp_path: Path) -> None:
     before = os.stat(tmp_path / "out/model.bin").st_ino
     cli("fetch", str(number), "-o", "out", cwd=tmp_path)
     assert os.stat(tmp_path / "out/model.bin").st_ino == before
-    assert "nothing that is called *.npz" in cli("fetch", str(number), "--glob", "*.npz", cwd=tmp_path).stderr
+    assert "has no files that match *.npz" in cli("fetch", str(number), "--glob", "*.npz", cwd=tmp_path).stderr
     cli("fetch", "last", cwd=tmp_path)
     assert (tmp_path / f"run-{number}" / "model.bin").exists()
 

@@ -9,7 +9,7 @@ import sys
 PRESS = "import os, sys\nwhile True: os.kill(int(sys.argv[1]), 2)"
 PROGRAM = f"""
 import os, signal, subprocess, sys
-from runyard.cli.agent import stopped_by_signals
+from runyard.app.agent import stopped_by_signals
 
 signal.signal(signal.SIGINT, lambda number, frame: None)
 pressing = subprocess.Popen([sys.executable, "-c", {PRESS!r}, str(os.getpid())])

@@ -106,7 +106,7 @@ def test_leaving_a_followed_run_leaves_it_running(shared, document, cli) -> None
     _, said = following.communicate(timeout=90)
     assert following.returncode == 130
     number = document("ls", "--limit", "1")[0]["id"]
-    assert f"run {number} goes on: runyard logs {number} -f" in said
+    assert f"run {number} continues: runyard logs {number} -f" in said
     assert document("show", str(number))["state"] in ("starting", "running"), "its first line may come before its start"
     cli("cancel", str(number))
 
@@ -158,7 +158,7 @@ def test_the_same_key_is_the_same_run(submit, refused) -> None:
         (("--memory", "lots", "--", "true"), "'lots' is not a size"),
         (("--time", "soon", "--", "true"), "'soon' is not a duration"),
         (("--site", "mars", "--", "true"), "there is no site 'mars'"),
-        (("--project", "a/b", "--", "true"), "'a/b' is not a good name"),
+        (("--project", "a/b", "--", "true"), "'a/b' is not a valid name"),
         (("-p", "lr", "--", "true"), "'lr' is not a parameter"),
         (("-p", "lr=1", "--", "echo", "{rl}"), "no parameter 'rl'"),
         (("-e", "1X=1", "--", "true"), "'1X' is not a variable name"),

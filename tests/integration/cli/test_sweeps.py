@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runyard.model import exits
+from runyard.model import exit_codes
 from tests.labs.yard import Yard
 
 
@@ -29,8 +29,8 @@ from tests.labs.yard import Yard
         (["best", "1"], 2, "--metric"),
         (["best", "S99"], 1, "no sweep S99"),
         (["wait", "S99"], 1, "no sweep S99"),
-        (["wait", "nonsense"], 2, "'nonsense' is not a run, and no sweep is called so"),
-        (["best", "nonsense"], 2, "'nonsense' is not a run, and no sweep is called so"),
+        (["wait", "nonsense"], 2, "'nonsense' is not a run, and there is no sweep with that name"),
+        (["best", "nonsense"], 2, "'nonsense' is not a run, and there is no sweep with that name"),
         (["ls", "--sweep", "nonsense"], 1, "there is no sweep 'nonsense'"),
         (["ls", "--sweep", "\udcff"], 1, "there is no sweep"),
     ],
@@ -59,7 +59,7 @@ def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
     words = ["--param", "lr=1..40", "--param", "kind=a,b", "--reps", "3", "--dry-run", "--", "true"]
     before = [sweep["id"] for sweep in document("sweep", "list")]
     said = cli("sweep", *words, cwd=tmp_path).stdout
-    assert "would make 240 runs: 80 configurations × 3 repetitions" in said
+    assert "would submit 240 runs: 80 configurations × 3 repetitions" in said
     assert "… and 70 more" in said
     planned = json.loads(cli("sweep", "--json", *words, cwd=tmp_path).stdout)
     assert (planned["runs"], planned["configurations"][1]) == (240, {"lr": 2, "kind": "a"})
@@ -77,34 +77,35 @@ def test_a_dry_run_stores_nothing(cli, document, tmp_path) -> None:
         "true",
     ]
     assert cli("sweep", *search).stdout.splitlines() == [
-        "would make 9 runs: 9 configurations × 1 repetition", "tpe chooses each by what came of those before",
-    ]  # fmt: skip
+        "would submit 9 runs: 9 configurations × 1 repetition",
+        "tpe chooses each configuration by the results of earlier ones",
+    ]
     assert [sweep["id"] for sweep in document("sweep", "list")] == before
 
 
 def test_a_dry_run_says_what_is_there_already(cli) -> None:
     words = ["--param", "x=1,2,3", "--name", "planned twice", "--", "echo", "{x}"]
-    assert cli("sweep", "--dry-run", *words).stdout.startswith("would make 3 runs: 3 configurations × 1 repetition\n")
+    assert cli("sweep", "--dry-run", *words).stdout.startswith("would submit 3 runs: 3 configurations × 1 repetition\n")
     label = cli("sweep", "--quiet", "--wait", *words).stdout.strip()
     said = cli("sweep", "--dry-run", "--reps", "2", *words).stdout.splitlines()
     assert said[:2] == [
-        "would make 3 runs: 3 configurations × 2 repetitions",
-        f"sweep {label} is known: 3 new, 0 retried, 3 there already",
+        "would submit 3 runs: 3 configurations × 2 repetitions",
+        f"sweep {label} exists: 3 new, 0 retried, 3 reused",
     ]
     planned = json.loads(cli("sweep", "--json", "--dry-run", "--reps", "2", *words).stdout)
     assert (planned["sweep"], planned["created"], planned["reused"]) == (int(label[1:]), 3, 3)
     anew = cli("sweep", "--dry-run", "--fresh", *words).stdout
-    assert anew.startswith("would make 3 runs: 3 configurations × 1 repetition\n")
+    assert anew.startswith("would submit 3 runs: 3 configurations × 1 repetition\n")
 
 
 def test_old_results_are_not_taken_for_those_of_new_code(cli, tmp_path) -> None:
     (tmp_path / "program.py").write_text("print(1)")
     words = ["--param", "x=1,2", "--code", ".", "--", "python3", "program.py", "{x}"]
     label = cli("sweep", "--quiet", "--wait", *words, cwd=tmp_path).stdout.strip()
-    known = f"sweep {label} is known: 0 new, 0 retried, 2 there already"
+    known = f"sweep {label} exists: 0 new, 0 retried, 2 reused"
     assert cli("sweep", *words, cwd=tmp_path).stdout == f"{known}\n"
     (tmp_path / "program.py").write_text("print(2)")
-    told = f"{known}, made with other code than there is now; --fresh runs all of it anew"
+    told = f"{known}, its runs used other code than now; --fresh runs all of it again"
     assert told in cli("sweep", "--dry-run", *words, cwd=tmp_path).stdout
     assert cli("sweep", *words, cwd=tmp_path).stdout == f"{told}\n"
     assert json.loads(cli("sweep", "--json", *words, cwd=tmp_path).stdout)["differs"] == ["code"]
@@ -114,7 +115,7 @@ def test_old_results_are_not_taken_for_those_of_new_code(cli, tmp_path) -> None:
 def test_a_list_of_configurations_in_a_file(cli, tmp_path) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text('command: [echo, "{x}"]\nparam2val_list: [{x: 1}, {x: 5}]')
-    assert "would make 2 runs: 2 configurations" in cli("sweep", "-f", str(file), "--dry-run").stdout
+    assert "would submit 2 runs: 2 configurations" in cli("sweep", "-f", str(file), "--dry-run").stdout
 
 
 def test_a_table_by_another_metric_than_its_own(cli, document) -> None:
@@ -142,7 +143,7 @@ def test_a_sweep_by_its_name(cli, document, refused) -> None:
     words = ["--param", "x=1,2", "--name", "by name", "--", "echo", "{x}"]
     label = cli("sweep", "--quiet", "--wait", *words).stdout.strip()
     assert document("sweep", "show", "by name")["id"] == int(label[1:])
-    assert f"sweep {label}: there is nothing to run again" in cli("sweep", "retry", "by name").stdout
+    assert f"sweep {label}: nothing to retry" in cli("sweep", "retry", "by name").stdout
     assert len(cli("sweep", "table", "by name", "--csv").stdout.splitlines()) == 3
     other = cli("sweep", "--quiet", "--wait", "--fresh", *words).stdout.strip()
     for command in (["sweep", "cancel", "by name"], ["wait", "by name"], ["ls", "--sweep", "by name"]):
@@ -189,7 +190,7 @@ def test_who_cancels_a_sweep_by_its_name_ends_the_sweep(cli, document) -> None:
 )
 def test_who_passes_no_parameters_is_told(cli, words: list[str], is_told: bool) -> None:
     said = cli("sweep", "--dry-run", "--param", "lr=1,2", "--param", "width=8", *words)
-    assert ("every run is the same" in said.stderr) is is_told
+    assert ("all runs would be equal" in said.stderr) is is_told
     assert not is_told or "none of lr, width" in said.stderr
     assert "every run" not in said.stdout
 
@@ -202,13 +203,13 @@ def test_without_words_it_lists(cli) -> None:
     assert f"sweep {label} succeeded" in cli("sweep", "show", label).stdout
     assert len(cli("ls", "--quiet", "--sweep", label, "--state", "succeeded").stdout.split()) == 2
     assert f"{label}, trial 1, repetition 1" in cli("show", label).stdout
-    assert cli("sweep", "replay", label).stdout == f"sweep {label}: 0 decisions made again, none different\n"
+    assert cli("sweep", "replay", label).stdout == f"sweep {label}: 0 decisions recomputed, none different\n"
 
 
 def test_a_sweep_that_has_ended_stays_what_it_came_to(cli, document) -> None:
     label = cli("sweep", "--quiet", "--param", "x=1,2", "--fresh", "--wait", "--", "true").stdout.strip()
-    assert cli("sweep", "cancel", label).stdout == f"sweep {label} had ended: succeeded\n"
-    assert "there is nothing to run again" in cli("sweep", "retry", label).stdout
+    assert cli("sweep", "cancel", label).stdout == f"sweep {label} has already finished (succeeded)\n"
+    assert "nothing to retry" in cli("sweep", "retry", label).stdout
     assert document("sweep", "show", label)["state"] == "succeeded"
 
 
@@ -219,5 +220,5 @@ def test_who_cancels_the_runs_of_a_sweep_ends_the_sweep(cli, document) -> None:
     cli("cancel", label, "--state", "queued", "--state", "starting", "--state", "running", "--no-wait")
     assert document("sweep", "show", label)["state"] in ("queued", "running"), "some of its runs are not all of it"
     cli("cancel", label)
-    view = json.loads(cli("sweep", "watch", label, "--json", code=exits.wait_code("cancelled", None, None)).stdout)
+    view = json.loads(cli("sweep", "watch", label, "--json", code=exit_codes.wait_code("cancelled", None, None)).stdout)
     assert view["state"] == "cancelled"

@@ -85,7 +85,7 @@ def test_colours_are_there_and_can_be_switched_off(shared, submit, cli, terminal
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_help_fits(shared, terminal, width: int) -> None:
     lines = terminal(width).run(shared.command("--help"))
-    assert any("submit" in line and "Hand in a run" in line for line in lines)
+    assert any("submit" in line and "Submit a run" in line for line in lines)
 
 
 def test_top_redraws_until_ctrl_c(shared, submit, cli, terminal) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.yard import Yard
+from tests.labs.yard import Yard, end_processes_of
 
 EXTRAS = ("pika", "psycopg")
 OF_THE_SERVER = (
@@ -52,6 +52,7 @@ def test_a_yard_as_it_comes_needs_no_extra(tmp_path: Path, missing: str) -> None
 
     done = runyard("submit", "--wait", "--", "true")
     runyard("down")
+    end_processes_of(tmp_path / "home")
     assert done.returncode == 0, done.stderr
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Client, errors
-from runyard.client import locate
+from runyard.client import find_yard
 from tests.labs.waiting import until
 from tests.labs.yard import Yard
 
@@ -55,7 +55,7 @@ def test_two_at_once_start_one_yard(fresh: Yard) -> None:
     said = sorted(process.communicate(timeout=180)[0] for process in both)
     assert said == [b"1\n", b"2\n", b"3\n"]
     # Those that lost find out a little later, and for a moment a child looks like its parent.
-    until(lambda: [locate.read_address(fresh.home).pid] == started(fresh), "one yard")
+    until(lambda: [find_yard.read_address(fresh.home).pid] == started(fresh), "one yard")
 
 
 def test_python_starts_a_yard_too(fresh: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_down_leaves_runs_running_and_up_finds_them(fresh: Yard) -> None:
     fresh.cli("submit", "-q", "--", "sh", "-c", "while [ ! -e stop ]; do sleep 0.05; done; echo end", cwd=fresh.home)
     wait_until_running(fresh)
     done = fresh.cli("down")
-    assert "1 run goes on" in done.stderr
+    assert "1 run continues" in done.stderr
     assert fresh.cli("down").stdout.startswith("no yard is running")
     fresh.cli("up", "-d")
     (fresh.home / "stop").touch()
@@ -139,7 +139,7 @@ def test_a_followed_log_survives_kill_9(fresh: Yard) -> None:
     following = subprocess.Popen(fresh.command("logs", "1", "-f"), env=fresh.env, stdout=subprocess.PIPE, bufsize=0)
     assert following.stdout is not None
     assert following.stdout.readline() == b"1\n"
-    address = locate.read_address(fresh.home)
+    address = find_yard.read_address(fresh.home)
     assert address is not None
     os.kill(address.pid, signal.SIGKILL)
     fresh.cli("up", "-d")
@@ -166,7 +166,7 @@ def test_a_yard_that_does_not_answer(fresh: Yard) -> None:
 def test_a_second_yard_in_the_same_home(fresh: Yard) -> None:
     fresh.cli("up", "-d")
     done = fresh.cli("up")
-    address = locate.read_address(fresh.home)
+    address = find_yard.read_address(fresh.home)
     assert address is not None
     assert done.returncode == 1
     assert f"{fresh.home} is in use by process {address.pid}" in done.stderr
@@ -178,7 +178,7 @@ def test_a_port_that_is_taken(fresh: Yard, words: tuple[str, ...]) -> None:
         port = taken.getsockname()[1]
         done = fresh.cli(*words, "--port", str(port))
     assert done.returncode == 1
-    assert re.fullmatch(rf"error: port {port} .* is taken .*\nfix: .*--port 0.*\n", done.stderr)
+    assert re.fullmatch(rf"error: port {port} .* is used by .*\nfix: .*--port 0.*\n", done.stderr)
 
 
 def test_the_usual_port_is_only_a_wish(fresh: Yard) -> None:
@@ -269,9 +269,9 @@ def test_doctor_shows_the_settings(fresh: Yard) -> None:
 
 def test_tokens(fresh: Yard) -> None:
     fresh.cli("up", "-d")
-    assert fresh.cli("token").stdout.strip() == locate.read_token(fresh.home)
+    assert fresh.cli("token").stdout.strip() == find_yard.read_token(fresh.home)
     made = json.loads(fresh.cli("token", "create", "ada", "--role", "viewer", "--json").stdout)
-    address = locate.read_address(fresh.home)
+    address = find_yard.read_address(fresh.home)
     assert address is not None
     ada = Yard.__new__(Yard)
     ada.env = {**fresh.env, "RUNYARD_URL": address.url, "RUNYARD_TOKEN": made["secret"]}
@@ -290,7 +290,7 @@ def test_sites(fresh: Yard) -> None:
     (site,) = json.loads(fresh.cli("site", "list", "--json").stdout)
     assert (site["name"], site["drained"]) == ("local", False)
     until(lambda: "2 of 2" in fresh.cli("site", "list").stdout, "both slots free")
-    assert "starts nothing new" in fresh.cli("site", "drain", "local").stdout
+    assert "starts no new runs" in fresh.cli("site", "drain", "local").stdout
     assert "drained" in fresh.cli("site", "show", "local").stdout
     fresh.cli("submit", "-q", "--", "true")
     assert fresh.cli("wait", "2", "--timeout", "1s").returncode == 124
@@ -324,7 +324,7 @@ def test_the_line_for_cron(fresh: Yard) -> None:
     line = fresh.cli("check", "--crontab").stdout.strip()
     assert json.loads(fresh.cli("check", "--crontab", "--json").stdout) == {"crontab": line}
     refused = fresh.cli("check", "--dir", "/scratch")
-    assert (refused.returncode, "--dir is for a site of a yard elsewhere" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--dir needs a yard on another machine" in refused.stderr) == (2, True)
 
 
 def test_a_crontab_with_a_wrong_site_is_told_also_when_there_is_nothing_to_do(fresh: Yard) -> None:
@@ -339,7 +339,7 @@ def test_an_agent_serves_a_site_over_http(fresh: Yard, tmp_path: Path) -> None:
     """First with the admin's token, which adds the site; then with one that is good for nothing else."""
     fresh.cli("up", "-d")
     words = ("submit", "-q", "--site", "lab", "--follow", "--", "sh", "-c", "echo here; echo x > $OUTPUT_DIR/x")
-    with agent(fresh, locate.read_token(fresh.home)):
+    with agent(fresh, find_yard.read_token(fresh.home)):
         assert wait_for_site(fresh, words).stdout == "here\n"
     secret = fresh.cli("token", "create", "lab-agent", "--role", "agent", "--site", "lab", "-q").stdout.strip()
     with agent(fresh, secret):
@@ -350,7 +350,7 @@ def test_an_agent_serves_a_site_over_http(fresh: Yard, tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def agent(home: Yard, token: str) -> Iterator[None]:
-    address = locate.read_address(home.home)
+    address = find_yard.read_address(home.home)
     assert address is not None
     command = home.command("agent", "--site", "lab", "--dir", str(home.home / "lab"), "--url", address.url)
     process = subprocess.Popen(command, env={**home.env, "RUNYARD_TOKEN": token}, stderr=subprocess.PIPE, text=True)
@@ -376,7 +376,7 @@ def wait_for_site(home: Yard, words: tuple[str, ...]) -> subprocess.CompletedPro
 
 def test_an_agent_with_a_wrong_token(fresh: Yard) -> None:
     fresh.cli("up", "-d")
-    address = locate.read_address(fresh.home)
+    address = find_yard.read_address(fresh.home)
     assert address is not None
     done = fresh.cli("agent", "--site", "lab", "--url", address.url, "--token", "wrong")
     assert done.returncode == 1

@@ -107,14 +107,14 @@ def test_an_array_of_five_has_its_code_and_data_brought_once(crew: Crew) -> None
         crew.yard.queue[number] = dataclasses.replace(claim, batch=batch, position=number + 1)
     agent = crew.agent()
     crew.drive(agent, lambda: all(key in crew.yard.ended for key in keys), "all ends")
-    assert [crew.yard.log(key).split() for key in keys] == [[str(n), "in", "data"] for n in range(1, 6)]
+    assert [_told(crew, key) for key in keys] == [("exit", 0, [str(n), "in", "data"]) for n in range(1, 6)]
     assert len(crew.yard.fetched) == 5, "two trees and three files"
     left = Path(crew.site.directory, "runs", str(keys[0].run), "a1", "code")
     crew.drive(agent, lambda: not left.exists(), "the copy is gone")
 
 
 def test_a_connection_that_is_cut_while_files_travel_is_made_again(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runyard.agent.start.PAUSE_S", 0.5)
+    monkeypatch.setattr("runyard.agent.waiting.PAUSE_S", 0.5)
     data = secrets.token_bytes(12 << 20)
     code = {"tree": crew.yard.store_folder({"large": data}), "files": 1, "size": len(data)}
     real, offsets = crew.yard.get_blob, list[int]()
@@ -173,6 +173,13 @@ def test_a_site_that_cannot_be_reached_is_waited_for(crew: Crew) -> None:
     Path(crew.site.directory, "runs", str(key.run), "a1", "work", "go-on").touch()
     crew.drive(successor, lambda: key in crew.yard.ended, "the end")
     assert (crew.yard.ended[key].record["ending"], crew.yard.log(key)) == ("exit", "late\n")
+
+
+def _told(crew: Crew, key: AttemptKey) -> tuple[object, object, list[str]]:
+    """How it ended, by its record or by what was said of one that left none, and its words."""
+    report = crew.yard.ended[key]
+    record = report.record or {}
+    return record.get("ending", report.gone), record.get("exit_code"), crew.yard.log(key).split()
 
 
 def _unreachable_then(crew: Crew, key: AttemptKey) -> Agent:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.hosts.base import Known, Search, Source, Unreachable
+from runyard.hosts.base import KnownFiles, OutputSearch, SourceFile, Unreachable
 from runyard.hosts.ssh import SshHost
 from tests.labs.sshd import SshLab
 
@@ -43,7 +43,7 @@ def hold_after_some(host: SshHost, go_on: threading.Event) -> None:
     through before it is cut."""
     stream = host._stream
 
-    def held(sources: Sequence[tuple[Source, int]]) -> Iterator[tuple[int, bytes]]:
+    def held(sources: Sequence[tuple[SourceFile, int]]) -> Iterator[tuple[int, bytes]]:
         taken = 0
         for number, piece in stream(sources):
             if taken > 2 * MB:
@@ -70,9 +70,9 @@ def large(far_directory: str) -> Path:
     return path
 
 
-def source(host: SshHost, path: Path) -> Source:
-    [[found]] = [listing.files for listing in host.find([Search(directory=str(path.parent), pattern=path.name)])]
-    return Source(path=str(path), size=found.size, digest=found.digest)
+def source(host: SshHost, path: Path) -> SourceFile:
+    [[found]] = [listing.files for listing in host.find([OutputSearch(directory=str(path.parent), pattern=path.name)])]
+    return SourceFile(path=str(path), size=found.size, digest=found.digest)
 
 
 def test_a_command_whose_connection_is_cut_is_unknown(lab: SshLab, host: SshHost, far_directory: str) -> None:
@@ -127,7 +127,9 @@ def test_a_relay_with_cuts_brings_every_byte_once(lab: SshLab, host: SshHost, fa
     with meanwhile(write), meanwhile(cut):
         while not enough.is_set() or len(relayed) < size(log):
             try:
-                found = host.scan(far_directory, [Known(directory=".", offsets={"log": len(relayed)}, started=True)])
+                found = host.scan(
+                    far_directory, [KnownFiles(directory=".", offsets={"log": len(relayed)}, started=True)]
+                )
             except Unreachable:
                 cuts += 1
                 time.sleep(0.05)

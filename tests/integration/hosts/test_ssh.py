@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runyard.hosts import ssh
-from runyard.hosts.base import Known, Search, Source, Unreachable
+from runyard.hosts.base import KnownFiles, OutputSearch, SourceFile, Unreachable
 from runyard.hosts.logins import FIRST_PAUSE_S, Logins
 from runyard.hosts.ssh import SshHost
 from tests.labs.sshd import SshLab
@@ -130,15 +130,15 @@ def test_each_verb_is_one_round_trip(host: SshHost, far_directory: str, count: C
     count()
     host.put(far_directory, {f"{place}/log": b"x" for place in places}, places)
     assert count() == 1
-    assert len(host.scan(far_directory, [Known(directory=place, offsets={"log": 0}) for place in places])) == 1000
+    assert len(host.scan(far_directory, [KnownFiles(directory=place, offsets={"log": 0}) for place in places])) == 1000
     assert count() == 1
     assert len(host.fetch_many([f"{far_directory}/{place}/log" for place in places])) == 1000
     assert len(host.filled([f"{far_directory}/{place}" for place in places])) == 1000
     assert count() == 2
-    searches = [Search(directory=f"{far_directory}/{place}", pattern=".*") for place in places]
+    searches = [OutputSearch(directory=f"{far_directory}/{place}", pattern=".*") for place in places]
     found = [listing.files[0] for listing in host.find(searches)]
     assert (len(found), count()) == (1000, 1)
-    sources = [Source(path=f"{far_directory}/1/a1/log", size=1, digest=output.digest) for output in found]
+    sources = [SourceFile(path=f"{far_directory}/1/a1/log", size=1, digest=output.digest) for output in found]
     with host.borrow(sources):
         assert count() == 1
 

@@ -10,6 +10,8 @@ from tests.integration.labs.processes import alive
 from tests.labs.gridengine import GridEngineLab
 from tests.labs.waiting import until
 
+pytestmark = pytest.mark.long
+
 GetLab = Callable[..., GridEngineLab]
 ASLEEP = ("-cwd", "-b", "y", "-shell", "n", "/bin/sleep", "600")
 

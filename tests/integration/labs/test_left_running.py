@@ -12,6 +12,8 @@ import pytest
 from tests.integration.labs.processes import processes_with
 from tests.labs.waiting import until
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 ASK = {
     "slurm": "sinfo -h -o %D",

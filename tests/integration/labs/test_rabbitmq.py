@@ -17,6 +17,8 @@ from tests.integration.labs.processes import alive
 from tests.labs.rabbitmq import RabbitLab
 from tests.labs.waiting import until
 
+pytestmark = pytest.mark.long
+
 GetLab = Callable[..., RabbitLab]
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 QUORUM = {"x-queue-type": "quorum"}

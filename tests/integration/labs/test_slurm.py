@@ -11,6 +11,8 @@ from tests.integration.labs.processes import alive
 from tests.labs.slurm import SlurmLab
 from tests.labs.waiting import until
 
+pytestmark = pytest.mark.long
+
 GetLab = Callable[..., SlurmLab]
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED")
 

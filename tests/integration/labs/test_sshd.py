@@ -13,6 +13,8 @@ from tests.labs.slurm import SlurmLab
 from tests.labs.sshd import SshLab
 from tests.labs.waiting import until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def lab(ssh_lab: Callable[..., SshLab]) -> SshLab:

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from runyard import errors
-from runyard.backends.base import Batch, Presence, Stop
+from runyard.backends import ssh_check
+from runyard.backends.base import Batch, Presence, StopRequest
 from runyard.backends.ssh import SshBackend
 from runyard.hosts import logins
 from runyard.hosts.ssh import SshHost
 from runyard.model.resources import Resources
-from runyard.runner import attendant, kernel
+from runyard.runner import kernel, supervisor
 from tests.integration.agent.conftest import WAIT
 from tests.integration.nodes.conftest import Make
 from tests.integration.nodes.far_jobs import FarJobs, until
@@ -117,10 +118,10 @@ def test_a_stop_ends_it_and_a_deaf_runner_is_killed(lab: NodeLab, jobs: FarJobs)
     jobs.submit(polite, deaf)
     runner = jobs.runner(deaf)
     jobs.backend.host.run(["kill", f"-{signal.SIGSTOP.value}", str(runner)], timeout=90)
-    jobs.backend.cancel([Stop(job=job, reason="user", grace=1) for job in (polite, deaf)])
+    jobs.backend.cancel([StopRequest(job=job, reason="user", grace=1) for job in (polite, deaf)])
     record = until(lambda: jobs.record(polite), "the record")
     assert (record["ending"], record["stop_reason"]) == ("stopped", "user")
-    jobs.backend.cancel([Stop(job=deaf, reason="user", grace=1, waited=attendant.DEAF_S + 2)])
+    jobs.backend.cancel([StopRequest(job=deaf, reason="user", grace=1, waited=supervisor.DEAF_S + 2)])
     jobs.until(deaf, Presence.GONE)
 
 
@@ -140,7 +141,7 @@ def test_a_node_tells_what_it_has(lab: NodeLab, backend: SshBackend, make_backen
 
 
 def test_site_test_names_what_works(backend: SshBackend) -> None:
-    found = backend.site_test()
+    found = ssh_check.examine(backend)
     assert all(check.ok for check in found), found
     told = " / ".join(check.text for check in found)
     for words in ("lets us in", "its interpreter is version 3", "is writable", "cpus", "a probe ran"):
@@ -156,7 +157,7 @@ def test_site_test_names_what_works(backend: SshBackend) -> None:
     ],
 )
 def test_site_test_names_what_does_not_work(make_backend: Make, settings: dict[str, str], words: str) -> None:
-    found = make_backend(**settings).site_test()
+    found = ssh_check.examine(make_backend(**settings))
     assert found[-1].ok is False
     assert words in found[-1].text
 
@@ -168,7 +169,7 @@ def test_an_interpreter_that_is_too_old_is_told(lab: NodeLab, make_backend: Make
     make_backend().host.put(lab.directory, {"old-python": script.encode()})
     make_backend().host.run(["chmod", "755", f"{lab.directory}/old-python"], timeout=90)
     backend = make_backend(python=f"{lab.directory}/old-python")
-    [check] = backend.site_test()
+    [check] = ssh_check.examine(backend)
     assert "version 3.5.3, and 3.6 is needed; name a newer one with --python PATH" in check.text
 
 

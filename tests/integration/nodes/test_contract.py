@@ -10,7 +10,7 @@ import pytest
 
 from runyard.backends.ssh import SshBackend
 from runyard.hosts.ssh import SshHost
-from runyard.testing.backend_contract import BackendContract, Jobs
+from runyard.testing.backend_contract import BackendContract, JobFactory
 from tests.integration.batch.site import OwnedJobs
 from tests.labs.accounts import NODE_PYTHON
 from tests.labs.sshd import SshLab
@@ -54,7 +54,7 @@ class OverSsh(BackendContract):
         return make
 
     @pytest.fixture
-    def jobs(self, directory: Path, lab: SshLab) -> Jobs:
+    def jobs(self, directory: Path, lab: SshLab) -> JobFactory:
         return OwnedJobs(directory, lab)
 
 

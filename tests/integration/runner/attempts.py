@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from runyard.runner import sweep
+from runyard.runner import leftovers
 
 PATIENCE_S = 90.0
 
@@ -90,7 +90,7 @@ class Attempt:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
             process.wait()
-        sweep.sweep(str(self.directory))
+        leftovers.sweep(str(self.directory))
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 from runyard import runner
-from runyard.runner import link
+from runyard.runner import zygote_link
 from tests.integration.runner import attempts
 from tests.labs import components
-
-OTHER_PYTHONS = [
-    pytest.param(version, marks=pytest.mark.component(f"python{version}")) for version in components.OLD_PYTHONS
-]
+from tests.labs.pythons import OTHER_PYTHONS
 
 
 @pytest.fixture(params=["own", *OTHER_PYTHONS])
@@ -58,7 +55,7 @@ class Zygote:
         self.site = site
         self.command = [python, "-I", "-S", runner_directory, "zygote", str(site)]
         subprocess.run(self.command, check=True, stdin=subprocess.DEVNULL, timeout=attempts.PATIENCE_S)
-        self.link = link.connect(site)
+        self.link = zygote_link.connect(site)
         self.notices: list[dict[str, Any]] = []
         self.pid = int(self.ask()["pid"])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runyard.runner.attendant import DEAF_S, Attendant
+from runyard.runner.supervisor import DEAF_S, Attendant
 from tests.integration.runner.attempts import (
     Attempt,
     NewAttempt,

@@ -6,7 +6,7 @@ import os
 import signal
 
 from runyard.runner import kernel
-from runyard.runner.attendant import Attendant
+from runyard.runner.supervisor import Attendant
 from tests.integration.runner.attempts import DAEMON, Attempt, NewAttempt, given_time, lives, python_job, until
 from tests.integration.runner.test_endings import HONOURS, IGNORES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.runner import attendant, sweep
+from runyard.runner import leftovers, supervisor
 from tests.integration.runner.attempts import NewAttempt, lives, shell_job, until
 from tests.integration.runner.conftest import NewZygote
 
@@ -61,7 +61,7 @@ def test_after_a_runner_that_was_killed_the_sweep_removes_it(new_attempt: NewAtt
     runner.kill()
     runner.wait()
     assert left(disk)
-    assert sweep.sweep(str(attempt.directory))["left"] == 0
+    assert leftovers.sweep(str(attempt.directory))["left"] == 0
     assert left(disk) == []
 
 
@@ -71,7 +71,7 @@ def test_after_a_runner_that_was_killed_a_look_removes_it(new_attempt: NewAttemp
     attempt.wait_for("place")
     runner.kill()
     runner.wait()
-    until(lambda: attendant.Attendant().look(os.fsencode(attempt.directory))["presence"] == attendant.GONE)
+    until(lambda: supervisor.Attendant().look(os.fsencode(attempt.directory))["presence"] == supervisor.GONE)
     assert left(disk) == []
 
 
@@ -115,5 +115,5 @@ def test_a_runner_of_a_zygote_that_was_killed(new_attempt: NewAttempt, new_zygot
     attempt.wait_for("place")
     os.kill(pid, signal.SIGKILL)
     until(lambda: not lives(pid))
-    assert sweep.sweep(str(attempt.directory))["left"] == 0
+    assert leftovers.sweep(str(attempt.directory))["left"] == 0
     assert left(disk) == []

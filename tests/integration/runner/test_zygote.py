@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from runyard import runner
-from runyard.runner import link, zygote
+from runyard.runner import zygote, zygote_link
 from tests.integration.runner.attempts import DAEMON, NewAttempt, lives, python_job, shell_job, signals, until
 from tests.integration.runner.conftest import NewZygote
 
@@ -196,7 +196,7 @@ def test_quit_makes_room_at_once_and_waits_for_runners(new_zygote: NewZygote, ne
     attempt = new_attempt(shell_job("while [ ! -e go ]; do sleep 0.05; done"))
     old.start(attempt)
     old.link.quit()
-    until(lambda: not (old.site / link.SOCKET).exists())
+    until(lambda: not (old.site / zygote_link.SOCKET).exists())
 
     new = new_zygote()
     assert new.pid != old.pid
@@ -219,7 +219,7 @@ def test_sigterm_is_a_quit(new_zygote: NewZygote) -> None:
     parent = new_zygote()
     os.kill(parent.pid, signal.SIGTERM)
     until(lambda: not lives(parent.pid))
-    assert not (parent.site / link.SOCKET).exists()
+    assert not (parent.site / zygote_link.SOCKET).exists()
 
 
 def test_nonsense_closes_the_line_and_nothing_else(new_zygote: NewZygote, site: Path) -> None:
@@ -227,7 +227,7 @@ def test_nonsense_closes_the_line_and_nothing_else(new_zygote: NewZygote, site: 
     for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b"x" * 200_000):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
             visitor.settimeout(90)
-            visitor.connect(str(site / link.SOCKET))
+            visitor.connect(str(site / zygote_link.SOCKET))
             try:
                 visitor.sendall(nonsense)
                 assert visitor.recv(100) == b""
@@ -241,7 +241,7 @@ def test_a_deep_directory_is_no_obstacle(tmp_path: Path) -> None:
     site.mkdir(parents=True)
     command = [sys.executable, runner.install(str(site)), "zygote", str(site)]
     subprocess.run(command, check=True, timeout=90)
-    line = link.connect(site)
+    line = zygote_link.connect(site)
     line.ping()
     (answer,) = line.wait(90)
     line.quit()
@@ -253,7 +253,7 @@ def test_a_deep_directory_is_no_obstacle(tmp_path: Path) -> None:
 def test_another_user_is_refused(new_zygote: NewZygote, new_attempt: NewAttempt, site: Path) -> None:
     """The socket's mode keeps others away; whoever gets past it is sent away all the same."""
     parent = new_zygote()
-    assert stat.S_IMODE(os.stat(site / link.SOCKET).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(site / zygote_link.SOCKET).st_mode) == 0o600
     attempt = new_attempt(["true"])
     request = json.dumps({"start": str(attempt.directory)})
     stranger = f"""
@@ -262,7 +262,7 @@ line = socket.socket(socket.AF_UNIX)
 os.chdir({str(site)!r})
 os.setuid(65534)
 try:
-    line.connect({link.SOCKET!r})
+    line.connect({zygote_link.SOCKET!r})
     print("connected")
     line.sendall({request!r}.encode() + b"\\n")
     print(line.recv(100))
@@ -271,7 +271,7 @@ except OSError as error:
 """
     ask = [sys.executable, "-c", stranger]
     assert subprocess.run(ask, capture_output=True, text=True, timeout=90).stdout == "PermissionError\n"
-    os.chmod(site / link.SOCKET, 0o666)
+    os.chmod(site / zygote_link.SOCKET, 0o666)
     os.chmod(site, 0o755)
     answer = subprocess.run(ask, capture_output=True, text=True, timeout=90).stdout.splitlines()
     assert answer[0] == "connected"

@@ -20,6 +20,7 @@ from runyard.model.wire import Claim, Hello, Report, SyncRequest, SyncResponse
 from runyard.server.serve import Background, serve
 from runyard.settings import Settings
 from runyard.yard import Yard
+from runyard.yard.loops import DeadlineLoop
 
 PREFIX = "/api/v1"
 CAPACITY = Capacity(cpus=4, memory=8 << 30)
@@ -110,7 +111,7 @@ class Agent:
     def sync(self, *reports: Report, free: Capacity = CAPACITY, wait: float = 0) -> SyncResponse:
         reply = self.api.post(f"/agents/sync?wait={wait}", self.request(*reports, free=free).to_json())
         assert reply.status == 200, reply.body
-        return SyncResponse.from_json(reply.json)
+        return SyncResponse.parse(reply.json)
 
     def start(self, **spec: Any) -> Claim:
         """Submits a run for this site, claims it and says that it runs."""
@@ -142,11 +143,13 @@ class Served:
 
     def __init__(self, home: Path, *background: Background, **settings: Any) -> None:
         self.yard = Yard.open(Settings(home=home, **{"port": 0, **settings}))
-        self.yard.places.ensure("local", "local").result()
+        self.yard.sites.ensure("local", "local").result()
         self.stop = threading.Event()
         urls: queue.Queue[str] = queue.Queue()
         self._thread = threading.Thread(
-            target=serve, args=(self.yard, background), kwargs={"stop": self.stop, "on_listening": urls.put}
+            target=serve,
+            args=(self.yard, [DeadlineLoop(self.yard), *background]),
+            kwargs={"stop": self.stop, "on_listening": urls.put},
         )
         self._thread.start()
         self.api = Api(urls.get(timeout=90), self.yard.settings.token_file.read_text().strip())

@@ -54,7 +54,7 @@ def roles(served: Served) -> dict[Role, Api]:
 def agent(served: Served) -> Agent:
     """The only agent of a site that no other test uses, and that only takes runs which name it."""
     site = f"site-{next(_numbers)}"
-    served.yard.places.ensure(site, "local", explicit=True).result()
+    served.yard.sites.ensure(site, "local", explicit=True).result()
     return Agent(served.api, site)
 
 

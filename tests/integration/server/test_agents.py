@@ -101,12 +101,12 @@ def test_news_between_two_questions_is_not_lost(api: Api, agent: Agent) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"free": {"cpus": "many", "memory": 1}}, "sync.free.cpus: must be of type integer"),
+        ({"free": {"cpus": "many", "memory": 1}}, "sync.free.cpus: 'many' is not a whole number"),
         ({"free": {"cpus": 1}}, "sync.free: memory is missing"),
         ({"reports": [{"key": "x", "state": "running"}]}, "sync.reports[0].key"),
         ({"reports": [{"key": "1.1", "state": "flying"}]}, "sync.reports[0].state: 'flying' is not known"),
-        ({"reports": {}}, "sync.reports: must be of type array"),
-        ({"incarnation": True}, "sync.incarnation: must be of type integer"),
+        ({"reports": {}}, "sync.reports: must be a list"),
+        ({"incarnation": True}, "sync.incarnation: True is not a whole number"),
         ({"colour": 1}, "sync: unknown field 'colour'"),
     ],
 )

@@ -18,7 +18,7 @@ PLACE = "/agents/drop-boxes"
 def boxes(serve_yard: Callable[..., Served]) -> Served:
     served = serve_yard(spool_sites=["boxes"])
     for site in ("boxes", "others"):
-        served.yard.places.ensure(site, "local", explicit=True).result()
+        served.yard.sites.ensure(site, "local", explicit=True).result()
     return served
 
 

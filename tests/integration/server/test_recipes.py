@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from runyard.model.roles import Role
-from runyard.server.check import check
-from runyard.server.schemas import ref
 from tests.integration.server.api import Agent, Api, Served
+from tests.integration.server.shapes import check_answer
 
 TRAIN: dict[str, Any] = {
     "command": ["train", "{lr}"],
@@ -54,7 +53,7 @@ def test_a_recipe_is_added_shown_replaced_and_removed(api: Api) -> None:
     made = put(api, "short", {"command": ["one"]})
     assert made.status == 200
     assert (made.json["name"], made.json["default"], made.json["config"]) == ("short", False, {"command": ["one"]})
-    check(made.json, ref("Recipe"), "recipe")
+    check_answer(made.json, "Recipe")
     assert put(api, "short", {"command": ["two"]}).json["config"] == {"command": ["two"]}
     assert api.get("/recipes/short").json["config"] == {"command": ["two"]}
     assert api.request("DELETE", "/recipes/short").status == 204
@@ -105,7 +104,7 @@ def test_a_caller_sees_its_own_requests_and_nothing_of_their_inside(api: Api, we
     mine = web.post(f"/recipes/{train}/runs", {"lr": 0.5}).json["id"]
     other = api.post(f"/recipes/{train}/runs", {"lr": 0.5}).json["id"]
     shown = web.get(f"/recipes/{train}/runs/{mine}")
-    check(shown.json, ref("FullRequest"), "request")
+    check_answer(shown.json, "FullRequest")
     assert b"not for callers" not in shown.body
     assert web.get(f"/recipes/{train}/runs/{other}").status == 404
     listed = web.get(f"/recipes/{train}/runs").json["runs"]
@@ -114,7 +113,7 @@ def test_a_caller_sees_its_own_requests_and_nothing_of_their_inside(api: Api, we
     assert [web.get(path).status for path in (f"/runs/{mine}", "/runs", "/sites", f"/recipes/{train}")] == [403] * 4
     assert web.post(f"/runs/{mine}/cancel").status == 403
     assert [recipe["name"] for recipe in web.get("/recipes").json["recipes"]] == ["train"]
-    check(web.get("/recipes").json["recipes"][0], ref("RecipeSummary"), "recipe")
+    check_answer(web.get("/recipes").json["recipes"][0], "RecipeSummary")
 
 
 def test_a_caller_waits_for_its_run_and_fetches_its_files(served: Served, agent: Agent, web: Api) -> None:
@@ -176,7 +175,7 @@ def test_a_test_shows_the_first_run_and_stores_nothing(api: Api, train: str) -> 
     before = newest(api)
     planned = api.post(f"/recipes/{train}/test", {"_run_group_type": "grid", "lr": [0.1, 0.2], "cpus": [1, 2]}).json
     assert (planned["runs"], planned["first"]["argv"]) == (4, ["train", "0.1"])
-    check(planned["first"], ref("Plan"), "plan")
+    check_answer(planned["first"], "Plan")
     assert newest(api) == before
 
 

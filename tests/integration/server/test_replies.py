@@ -12,11 +12,10 @@ from runyard.model.intake import Intake
 from runyard.model.recipe import Recipe
 from runyard.model.request import Asked, Sender
 from runyard.model.roles import Role
-from runyard.server.check import check
-from runyard.server.schemas import ref
 from tests.integration.server.api import Api, Served
+from tests.integration.server.shapes import check_answer
 
-INTAKE = Intake.parse("jobs", {"recipe": "train"})
+INTAKE = Intake.parse_table("jobs", {"recipe": "train"})
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,7 @@ def asked(served: Served) -> int:
 
 def test_requests_are_listed(api: Api, asked: int) -> None:
     (row,) = api.get("/replies?queue=jobs").json["replies"]
-    check(row, ref("Reply"), "reply")
+    check_answer(row, "Reply")
     assert (row["id"], row["state"], row["correlation_id"]) == (asked, "running", "c1")
     assert api.get("/replies?queue=others").json == {"replies": [], "next": None}
 
@@ -82,10 +81,10 @@ def test_a_link_ends(served: Served) -> None:
 
 
 def test_the_key_is_the_same_for_all_servers_of_a_store(served: Served) -> None:
-    from runyard.yard.links import Links
+    from runyard.yard.outgoing.signed_links import SignedLinks
 
     url = link(served, b"weights", "model.bin")
     query = dict(pair.split("=") for pair in urlsplit(url).query.split("&"))
     digest = f"sha256:{hashlib.sha256(b'weights').hexdigest()}"
-    other = Links(served.yard.store, served.yard.settings)
+    other = SignedLinks(served.yard.store, served.yard.settings)
     other.check(digest, "model.bin", int(query["expires"]), query["signature"])

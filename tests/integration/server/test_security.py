@@ -70,11 +70,11 @@ def test_a_revoked_token_is_of_no_use(api: Api) -> None:
 
 
 def test_a_token_that_the_store_is_slow_to_find_holds_up_nobody_else(
-    serve_yard: Callable[..., Served], postgres_url: str
+    serve_yard: Callable[..., Served], postgres_store: str
 ) -> None:
     """As where PostgreSQL's machine answers nothing at all."""
-    served = serve_yard(store=postgres_url)
-    engine = create_engine(parse_url(postgres_url))
+    served = serve_yard(store=postgres_store)
+    engine = create_engine(parse_url(postgres_store))
     waits = text("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tokens'::regclass")
     with ThreadPoolExecutor(1) as executor, engine.connect() as holder:
         holder.execute(text("LOCK TABLE tokens"))

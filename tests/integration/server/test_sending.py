@@ -15,7 +15,7 @@ import pytest
 
 from runyard import Client, errors
 from runyard.client import upload
-from runyard.client.belongings import CodeHere
+from runyard.client.run_inputs import CodeHere
 from runyard.model import packs
 from runyard.model.tree import Tree
 from tests.integration.server.api import Api, Served

@@ -22,6 +22,7 @@ from runyard import errors
 from runyard.server import serve as serving
 from runyard.settings import Settings
 from runyard.yard import Yard
+from runyard.yard.loops import DeadlineLoop
 from tests.integration.server.api import Agent, Api, Served
 from tests.labs.waiting import free_ports, until
 
@@ -79,7 +80,7 @@ def test_a_taken_port_is_one_sentence_with_the_fix(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         yard = Yard.open(Settings(home=tmp_path, port=port))
-        with pytest.raises(errors.Conflict, match=f"port {port} on 127.0.0.1 is taken") as caught:
+        with pytest.raises(errors.Conflict, match=f"port {port} on 127.0.0.1 is used") as caught:
             serving.serve(yard)
         yard.close()
     assert "--port 0" in caught.value.fix and "RUNYARD_PORT" in caught.value.fix
@@ -216,7 +217,7 @@ def test_a_background_part_without_room_waits_with_one_sentence(
 
 def test_the_clock_ticks(serve_yard: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that stays silent longer than its lease is found out by nobody but the reaper."""
-    monkeypatch.setattr(serving, "TICK", 0.05)
+    monkeypatch.setattr(DeadlineLoop, "again_s", 0.05)
     served = serve_yard(lease=1)
     agent = Agent(served.api, "local")
     run = agent.start().key.run

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from runyard.server.check import check
 from runyard.server.schemas import training_runs as shapes
 from tests.integration.server.api import Agent, Api, Reply, Served
+from tests.integration.server.shapes import check_answer
 
 GRID = json.loads((Path(__file__).parents[3] / "examples" / "ic-train" / "grid.json").read_text())
 RUN = {"batch_size": 32, "model": {"learning_rate": 0.001}}
@@ -70,7 +70,7 @@ def test_a_configuration_starts_the_default_recipe(old: Old, method: str, path: 
     assert reply.status == 200
     run = old.served.api.get(f"/runs/{reply.json['id']}").json
     assert (run["recipe"], run["params"]) == ("ic-train", RUN)
-    check(reply.json, shapes.STARTED, "answer")
+    check_answer(reply.json, shapes.STARTED)
     assert reply.json["run_request"] == RUN
     assert reply.json["url"] == f"/api/v1/recipes/ic-train/runs/{run['id']}"
     assert reply.json["processed_request"].endswith(" GMT")
@@ -195,7 +195,7 @@ def test_the_status_is_true(serve_yard: Callable[..., Served]) -> None:
     assert shown["scheduled_tasks"] == {worker: []}
     assert shown["counts"]["queued"] == 1
     for status in (empty, shown):
-        check(status, shapes.STATUS, "status")
+        check_answer(status, shapes.STATUS)
 
 
 def test_the_front_page_is_for_people_and_for_programs(old: Old) -> None:

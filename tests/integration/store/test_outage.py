@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from runyard import errors
-from runyard.store import Series, Store, counters, open_store
+from runyard.store import BulkWork, Store, counters, open_store
 from runyard.store.outage import IN_DOUBT, UNDONE
 from tests.labs.postgres import Server
 from tests.labs.severed import Severed
@@ -118,7 +118,7 @@ def test_a_commit_of_which_nobody_knows_is_not_done_twice(server: Server) -> Non
             way.sever()
             return [first + place for place in range(len(items))]
 
-        series: Series[str, int] = Series(work=work, then=lambda _: None)
+        series: BulkWork[str, int] = BulkWork(work=work, then=lambda _: None)
         begun, go_on = threading.Event(), threading.Event()
         before = store.write(lambda _: begun.set() or go_on.wait(PATIENCE_S))
         assert begun.wait(PATIENCE_S)

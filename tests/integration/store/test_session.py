@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from runyard import errors
 from runyard.store import Store, open_store
-from runyard.store.session import Session, key_of
+from runyard.store.session import ServerSession, key_of
 from tests.labs.waiting import until
 
 OF_SESSION = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = :label")
@@ -24,10 +24,10 @@ def store(postgres_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def session(store: Store) -> Iterator[Callable[[str], Session]]:
-    made: list[Session] = []
+def session(store: Store) -> Iterator[Callable[[str], ServerSession]]:
+    made: list[ServerSession] = []
 
-    def make(label: str) -> Session:
+    def make(label: str) -> ServerSession:
         made.append(store.session(label))
         made[-1].open()
         return made[-1]
@@ -43,7 +43,7 @@ def cut(store: Store, label: str) -> None:
 
 
 def test_a_lock_has_one_holder_and_goes_on_when_its_session_is_gone(
-    store: Store, session: Callable[[str], Session]
+    store: Store, session: Callable[[str], ServerSession]
 ) -> None:
     one, two = session("one"), session("two")
     assert one.take(["clock", "tickets"]) == ["clock", "tickets"]
@@ -58,7 +58,7 @@ def test_a_lock_has_one_holder_and_goes_on_when_its_session_is_gone(
     assert one.take(["clock"]) == []
 
 
-def test_who_lives(store: Store, session: Callable[[str], Session]) -> None:
+def test_who_lives(store: Store, session: Callable[[str], ServerSession]) -> None:
     one, two, visitor = session("one"), session("two"), session("visitor")
     assert one.others() == []
     one.enter()
@@ -69,7 +69,7 @@ def test_who_lives(store: Store, session: Callable[[str], Session]) -> None:
     until(lambda: two.others() == [], "a server that is gone")
 
 
-def test_everybody_else_hears_what_one_says(session: Callable[[str], Session]) -> None:
+def test_everybody_else_hears_what_one_says(session: Callable[[str], ServerSession]) -> None:
     one, two, three = session("one"), session("two"), session("three")
     one.tell(["ring sites", "events"])
     assert one.hear() == []
@@ -79,7 +79,7 @@ def test_everybody_else_hears_what_one_says(session: Callable[[str], Session]) -
         assert sorted(heard) == ["events", "ring sites"]
 
 
-def test_waiting_ends_with_a_word_or_a_wake(session: Callable[[str], Session]) -> None:
+def test_waiting_ends_with_a_word_or_a_wake(session: Callable[[str], ServerSession]) -> None:
     one, two = session("one"), session("two")
     out, into = os.pipe()
     try:
@@ -93,14 +93,14 @@ def test_waiting_ends_with_a_word_or_a_wake(session: Callable[[str], Session]) -
         os.close(into)
 
 
-def test_names_become_numbers_that_postgresql_takes(session: Callable[[str], Session]) -> None:
+def test_names_become_numbers_that_postgresql_takes(session: Callable[[str], ServerSession]) -> None:
     names = [f"site-{number}" for number in range(200)]
     assert len({key_of(name) for name in names}) == len(names)
     assert {key_of(name) < 0 for name in names} == {True, False}
     assert session("one").take(names) == names
 
 
-def test_a_session_that_says_nothing_any_more_loses_its_locks(session: Callable[[str], Session]) -> None:
+def test_a_session_that_says_nothing_any_more_loses_its_locks(session: Callable[[str], ServerSession]) -> None:
     """The kernel of a process that is stopped keeps its connections alive."""
     one, two = session("one"), session("two")
     one.take(["clock"])

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from runyard import errors
-from runyard.store import Series, Store, counters, open_store
+from runyard.store import BulkWork, Store, counters, open_store
 from runyard.store.tables import counters as table
 
 
@@ -126,7 +126,7 @@ def test_items_of_a_series_share_a_call_and_not_their_failures(store: Store) -> 
             raise errors.InvalidInput("unlucky")
         return [first + place for place in range(len(items))]
 
-    series = Series(work=work, then=told.append)
+    series = BulkWork(work=work, then=told.append)
     begun, go_on = threading.Event(), threading.Event()
     before = store.write(lambda _: begun.set() or go_on.wait(60))
     assert begun.wait(60)

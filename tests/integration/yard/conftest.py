@@ -73,6 +73,7 @@ class Driver:
         return [event["kind"] for event in self.yard.events(run_id, 0, 100)]
 
 
+STORES = ["sqlite", "sqlite-network", "postgresql"]
 NOTHING = Capacity(cpus=0, memory=0)
 
 
@@ -94,10 +95,12 @@ def gpus(*names: str) -> tuple[Gpu, ...]:
     return tuple(Gpu(uuid=f"GPU-{index}", type=name, memory=80 * GB) for index, name in enumerate(names))
 
 
-@pytest.fixture(params=["sqlite", "sqlite-network", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Tests of what SQLite promises without a write-ahead log, as on a network's file system, ask for `sqlite-network`
+    too, by `pytest.mark.parametrize("store_url", STORES, indirect=True)`."""
     if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_url"))
+        return str(request.getfixturevalue("postgres_store"))
     return f"sqlite:///{tmp_path}/yard.db"
 
 
@@ -106,7 +109,7 @@ def driver(request: pytest.FixtureRequest, store_url: str, tmp_path: Path) -> It
     clock = Clock()
     network = "sqlite-network" in request.node.name
     yard = Yard(Settings(home=tmp_path / "home"), open_store(store_url, network=network, clock=clock))
-    yard.places.ensure("local", "local").result()
+    yard.sites.ensure("local", "local").result()
     driver = Driver(yard, clock)
     driver.hello()
     yield driver

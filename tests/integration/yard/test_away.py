@@ -17,7 +17,7 @@ def returned(claim: Claim) -> Report:
 
 
 def agent(driver: Driver) -> dict[str, Any]:
-    return driver.yard.places.agents()[0]
+    return driver.yard.sites.agents()[0]
 
 
 def test_a_node_that_does_not_answer_is_unreachable_at_once_and_not_lost_before_the_deadline(driver: Driver) -> None:

@@ -10,7 +10,7 @@ import pytest
 from runyard import errors
 from runyard.model.states import AttemptState
 from runyard.model.wire import CHECKPOINTS, Claim, Hello, OutputWish, Report, Resume, SyncRequest, SyncResponse
-from runyard.yard.checkpoints import PREFERRED_S
+from runyard.yard.checkpoints.checkpoints import PREFERRED_S
 from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, running
 
 DAY = 86400.0
@@ -92,7 +92,7 @@ def test_elsewhere_it_is_brought_along(driver: Driver) -> None:
     assert again.resume == Resume(tree=tree("a"))
     event = driver.yard.events(claim.key.run, 0, 100)[-1]
     assert (event["kind"], event["message"]) == (
-        "checkpoint", "goes on from checkpoint 1 of attempt 1 (100 B), which is brought along",
+        "checkpoint", "resumes from checkpoint 1 of attempt 1 (100 B), which is fetched",
     )  # fmt: skip
 
 

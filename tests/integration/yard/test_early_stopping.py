@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runyard.model.wire import Claim
-from runyard.yard.progress import Progress
+from runyard.yard.loops import MetricsLoop
 from tests.integration.yard.conftest import NOTHING, Driver, ended
 from tests.integration.yard.sweeping import Field
 
@@ -76,7 +76,7 @@ def test_an_end_is_known_before_what_others_report_is_judged(field: Field) -> No
         field.say(claim, *lines(1.0, 0.9, 0.8))
     field.say(late, *lines(9.0, 9.0, 0.001))
     field.driver.sync(*map(ended, before), free=NOTHING)
-    Progress(field.yard).tick()
+    MetricsLoop(field.yard).tick()
     assert stopped(field) == []
 
 

@@ -9,7 +9,9 @@ from runyard.model.resources import Capacity
 from runyard.model.spec import RunSpec
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey, Report
-from tests.integration.yard.conftest import NOTHING, Driver, ended, gone, ids, running
+from tests.integration.yard.conftest import NOTHING, STORES, Driver, ended, gone, ids, running
+
+pytestmark = pytest.mark.parametrize("store_url", STORES, indirect=True)
 
 
 def test_a_run_goes_through_its_states(driver: Driver) -> None:

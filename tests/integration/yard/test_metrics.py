@@ -16,7 +16,7 @@ from runyard.blobs import open_blobs
 from runyard.model.metrics import FILE, LONGEST_LINE, MOST_NAMES, Point
 from runyard.model.wire import AttemptKey, Claim
 from runyard.store import metrics as rows
-from runyard.yard.metrics import Metrics, reading
+from runyard.yard.metrics import Metrics, file_reader
 from tests.integration.yard.conftest import NOTHING, Driver, ended
 from tests.labs.s3 import S3Lab
 
@@ -141,7 +141,7 @@ def test_nobody_is_kept_waiting_for_very_much(
     driver: Driver, start: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is read on while it is asked for."""
-    monkeypatch.setattr(reading, "PIECE", 200)
+    monkeypatch.setattr(file_reader, "PIECE", 200)
     monkeypatch.setattr("runyard.yard.metrics.metrics.ANSWER_S", 0.0001)
     writer = start()
     writer.write(steps(0, 2000))

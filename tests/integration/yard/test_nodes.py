@@ -10,7 +10,7 @@ import pytest
 from runyard import errors
 from runyard.model.nodes import Limits
 from runyard.model.resources import Capacity
-from runyard.model.roles import Caller, Role
+from runyard.model.roles import Caller, NewToken, Role
 from runyard.model.site import SiteSpec
 from runyard.model.spec import RunSpec
 from runyard.model.wire import Disk, Hello, SyncRequest
@@ -43,7 +43,7 @@ class Node:
 @pytest.fixture
 def pool(driver: Driver) -> Driver:
     """A driver whose runs go to the site of nodes."""
-    driver.yard.places.add(SITE, SiteSpec(served_by="agent")).result()
+    driver.yard.sites.add(SITE, SiteSpec(served_by="agent")).result()
     return driver
 
 
@@ -110,7 +110,7 @@ def test_slots_are_kept_for_a_big_run_that_names_its_node(pool: Driver) -> None:
 
 def test_batches_are_of_one_choice(pool: Driver) -> None:
     """A scheduler is told once for all of a batch."""
-    pool.yard.places.add("cedar", SiteSpec(kind="slurm", served_by="agent")).result()
+    pool.yard.sites.add("cedar", SiteSpec(kind="slurm", served_by="agent")).result()
     hello = Hello(site="cedar", agent="c", node="login", boot_id="b", version="1", total=Capacity(elastic=True))
     incarnation, _ = pool.yard.hello(pool.admin, hello).result()
     for choice in ({"node": "n1"}, {"node": "n1"}, {"node": "n2"}, {"labels": "fast"}):
@@ -136,7 +136,8 @@ def test_an_agent_that_takes_some_peoples_runs_only(pool: Driver) -> None:
 
 
 def test_a_limited_token_gets_no_others_runs_whatever_its_agent_says(pool: Driver) -> None:
-    made = pool.yard.access.create("t", "agent", SITE, (), Limits(users=("bob",))).result()
+    limits = Limits(users=("bob",))
+    made = pool.yard.access.create(NewToken(name="t", role=Role.AGENT, site=SITE, limits=limits)).result()
     assert made["limits"] == {"projects": [], "users": ["bob"]}
     caller = pool.yard.authenticate(made["secret"])
     greedy = Node(pool.yard, "hoff", caller=caller)
@@ -144,7 +145,7 @@ def test_a_limited_token_gets_no_others_runs_whatever_its_agent_says(pool: Drive
     [bobs] = submit(pool, caller=pool.bob)
     assert greedy.take() == [bobs]
     with pytest.raises(errors.InvalidInput, match="only an agent's token"):
-        pool.yard.access.create("x", "member", None, (), Limits(users=("bob",))).result()
+        pool.yard.access.create(NewToken(name="x", role=Role.MEMBER, limits=limits)).result()
 
 
 def test_a_node_that_nobody_has_is_an_error_at_submit(pool: Driver) -> None:
@@ -163,7 +164,7 @@ def test_a_site_shows_its_nodes_and_who_runs_what(pool: Driver) -> None:
     [run] = submit(pool)
     room = Disk(path="/scratch", free=10 * GB, kept=2 * GB)
     assert hoff.take(disk=room) == [run]
-    shown = {node["name"]: node for node in pool.yard.places.site(SITE)["nodes"]}
+    shown = {node["name"]: node for node in pool.yard.sites.get(SITE)["nodes"]}
     assert set(shown) == {"hoff", "norman"}
     assert (shown["hoff"]["state"], shown["hoff"]["labels"]) == ("alive", ["fast"])
     assert shown["hoff"]["disk"] == room.to_json()
@@ -171,13 +172,13 @@ def test_a_site_shows_its_nodes_and_who_runs_what(pool: Driver) -> None:
     [held] = shown["hoff"]["runs"]
     assert (held["id"], held["owner"], held["project"], held["state"]) == (run, "alice", "default", "starting")
     assert shown["norman"]["runs"] == []
-    pool.yard.places.drain(SITE, True).result()
-    assert {node["state"] for node in pool.yard.places.site(SITE)["nodes"]} == {"drained"}
-    pool.yard.places.drain(SITE, False).result()
+    pool.yard.sites.drain(SITE, True).result()
+    assert {node["state"] for node in pool.yard.sites.get(SITE)["nodes"]} == {"drained"}
+    pool.yard.sites.drain(SITE, False).result()
     heard = shown["hoff"]["since"]
     pool.clock.now += 3600
     hoff.take(0)
-    states = {node["name"]: (node["state"], node["since"]) for node in pool.yard.places.site(SITE)["nodes"]}
+    states = {node["name"]: (node["state"], node["since"]) for node in pool.yard.sites.get(SITE)["nodes"]}
     assert states == {"hoff": ("alive", heard), "norman": ("unreachable", heard)}
 
 
@@ -186,8 +187,8 @@ def test_a_full_disk_is_a_state_that_says_what_to_do(pool: Driver) -> None:
     full = Disk(path="/var/tmp", free=GB, kept=2 * GB)
     assert hoff.take(0, disk=full) == []
     [run] = submit(pool)
-    [agent] = [agent for agent in pool.yard.places.agents() if agent["name"] == "hoff"]
-    trouble = "hoff starts nothing: 1.0 GB free in /var/tmp, 2.0 GB are kept; free some space or lower disk_reserve"
+    [agent] = [agent for agent in pool.yard.sites.agents() if agent["name"] == "hoff"]
+    trouble = "hoff starts nothing: 1.0 GB free in /var/tmp, 2.0 GB are reserved; free some space or lower disk_reserve"
     assert (agent["state"], agent["trouble"]) == ("full", trouble)
     assert pool.yard.get_run(run)["detail"] == f"waits: {trouble}"
     Node(pool.yard, "norman")
@@ -204,7 +205,7 @@ def test_a_run_says_when_all_that_could_take_it_are_away(pool: Driver) -> None:
     hoff.take(0)
     assert pool.yard.get_run(run)["detail"] == "waits: norman is unreachable"
     assert pool.yard.get_run(free)["detail"] is None
-    pool.yard.places.drain(SITE, True).result()
+    pool.yard.sites.drain(SITE, True).result()
     assert pool.yard.get_run(free)["detail"] == "waits: site boxes is drained"
 
 

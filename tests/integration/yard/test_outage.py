@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from runyard.settings import Settings
-from runyard.yard import reaper
-from runyard.yard.reaper import Deadlines
+from runyard.yard.agents import reaper
+from runyard.yard.agents.reaper import Deadlines
 from tests.integration.yard.conftest import NOTHING, Driver, running
-from tests.integration.yard.test_fleet import Server
+from tests.integration.yard.test_servers import Server
 from tests.labs import postgres
 from tests.labs.waiting import until
 

@@ -8,7 +8,7 @@ import pytest
 
 from runyard.model.resources import Capacity
 from runyard.model.wire import Claim
-from runyard.yard.permits import MARGIN_S
+from runyard.yard.agents.permits import MARGIN_S
 from tests.integration.yard.conftest import NOTHING, Driver, ended, running
 
 AWAY = "hoff does not answer: connection timed out"
@@ -19,7 +19,7 @@ LIFETIME = PERMIT + GRACE + MARGIN_S
 @pytest.fixture
 def pool(driver: Driver) -> Driver:
     """Agents on machines of their own."""
-    driver.yard.places.edit("local", {"served_by": "agent"}).result()
+    driver.yard.sites.edit("local", {"served_by": "agent"}).result()
     return driver
 
 

@@ -83,7 +83,7 @@ def test_what_was_started_cannot_be_started_failed_or_postponed(driver: Driver) 
     ask(driver)
     [preparation] = driver.yard.preparations.take("rodan", 10)
     driver.yard.preparations.start(INTAKE, preparation, [])
-    with pytest.raises(errors.Conflict, match="was started by somebody else"):
+    with pytest.raises(errors.Conflict, match="was started by another process"):
         driver.yard.preparations.start(INTAKE, preparation, [])
     driver.yard.preparations.postpone(preparation, "no answer")
     driver.yard.preparations.fail(preparation.id, "no answer")

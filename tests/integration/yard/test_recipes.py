@@ -47,7 +47,7 @@ def test_all_runs_of_a_request_are_stored_or_none(driver: Driver) -> None:
 
 
 def test_only_sites_that_may_take_a_run_hear_of_it(driver: Driver) -> None:
-    driver.yard.places.ensure("pool", "local", explicit=True).result()
+    driver.yard.sites.ensure("pool", "local", explicit=True).result()
     add(driver)
     add(driver, "there", site="pool")
     heard, told = list[str](), list[str]()

@@ -91,7 +91,7 @@ def test_gpus_are_chosen_by_type(driver: Driver) -> None:
 
 
 def test_a_run_goes_only_to_the_site_it_names(driver: Driver) -> None:
-    driver.yard.places.ensure("cluster", "local").result()
+    driver.yard.sites.ensure("cluster", "local").result()
     driver.submit(site="cluster")
     [here] = driver.submit(site="local")
     assert driver.take(cpus=2) == [here]
@@ -99,7 +99,7 @@ def test_a_run_goes_only_to_the_site_it_names(driver: Driver) -> None:
 
 def test_an_explicit_site_takes_only_what_names_it(driver: Driver) -> None:
     [anywhere] = driver.submit()
-    driver.yard.places.ensure("local", "local", explicit=True, note="this is a login node of a Slurm cluster").result()
+    driver.yard.sites.ensure("local", "local", explicit=True, note="this is a login node of a Slurm cluster").result()
     assert driver.take() == []
     [named] = driver.submit(site="local")
     assert driver.take() == [named]
@@ -108,9 +108,9 @@ def test_an_explicit_site_takes_only_what_names_it(driver: Driver) -> None:
 
 def test_a_drained_site_starts_nothing(driver: Driver) -> None:
     [run] = driver.submit()
-    driver.yard.places.drain("local", True).result()
+    driver.yard.sites.drain("local", True).result()
     assert driver.take() == []
-    driver.yard.places.drain("local", False).result()
+    driver.yard.sites.drain("local", False).result()
     assert driver.take() == [run]
 
 

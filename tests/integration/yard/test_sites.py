@@ -15,12 +15,12 @@ CEDAR = {
 
 
 def _add(driver: Driver) -> None:
-    driver.yard.places.add("cedar", SiteSpec.parse(CEDAR)).result()
+    driver.yard.sites.add("cedar", SiteSpec.parse(CEDAR)).result()
 
 
 def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
     _add(driver)
-    shown = driver.yard.places.site("cedar")
+    shown = driver.yard.sites.get("cedar")
     assert shown["kind"] == "slurm"
     assert shown["config"]["dir"] == "/scratch/runyard"
     assert shown["config"]["ssh"] == CEDAR["ssh"]
@@ -31,7 +31,7 @@ def test_a_site_is_shown_as_it_was_described(driver: Driver) -> None:
 def test_options_and_variables_change_one_by_one(driver: Driver) -> None:
     _add(driver)
     changes = {"options": {"partition": "", "qos": "high"}, "env": {"MORE": "1"}, "ssh": []}
-    config = driver.yard.places.edit("cedar", changes).result()["config"]
+    config = driver.yard.sites.edit("cedar", changes).result()["config"]
     assert config["options"] == {"account": "def-lab", "qos": "high"}
     assert config["env"] == {"DATA": "/data", "MORE": "1"}
     assert config["ssh"] == []
@@ -42,11 +42,11 @@ def test_a_site_with_unfinished_runs_stays(driver: Driver) -> None:
     _add(driver)
     [run] = driver.submit(site="cedar")
     with pytest.raises(errors.Conflict, match="has runs that have not ended"):
-        driver.yard.places.remove("cedar").result()
+        driver.yard.sites.remove("cedar").result()
     driver.yard.cancel(driver.alice, [run]).result()
-    driver.yard.places.remove("cedar").result()
+    driver.yard.sites.remove("cedar").result()
     with pytest.raises(errors.NotFound):
-        driver.yard.places.site("cedar")
+        driver.yard.sites.get("cedar")
     assert driver.state(run) == ("cancelled", "user")
     refused = driver.yard.retry(driver.alice, [run]).result()[run]
     assert isinstance(refused, errors.Conflict) and "for the site 'cedar', which is no more" in refused.message
@@ -59,8 +59,8 @@ def test_a_site_stays_where_its_runs_are_found(driver: Driver, change: dict[str,
     driver.submit()
     driver.take()
     with pytest.raises(errors.Conflict, match=f"has runs, so its {next(iter(change))} cannot change now"):
-        driver.yard.places.edit("local", change).result()
-    driver.yard.places.edit("local", {"env": {"DATA": "/data"}}).result()
+        driver.yard.sites.edit("local", change).result()
+    driver.yard.sites.edit("local", {"env": {"DATA": "/data"}}).result()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_site_stays_where_its_runs_are_found(driver: Driver, change: dict[str,
         ({"ssh": ["-oProxyCommand=evil"]}, "is not a login"),
         ({"ssh": ["two words"]}, "is not a login"),
         ({"env": {"1BAD": "x"}}, "is not a variable name"),
-        ({"kind": "../x"}, "is not a good name"),
+        ({"kind": "../x"}, "is not a valid name"),
         ({"kind": "slrum"}, "there is no kind of site 'slrum'"),
         ({"served_by": "nobody"}, "is not known"),
         ({"opions": {}}, "unknown field 'opions'"),
@@ -78,21 +78,21 @@ def test_a_site_stays_where_its_runs_are_found(driver: Driver, change: dict[str,
 )
 def test_a_bad_description_is_refused(driver: Driver, change: dict[str, object], sentence: str) -> None:
     _add(driver)
-    before = driver.yard.places.site("cedar")
+    before = driver.yard.sites.get("cedar")
     with pytest.raises(errors.InvalidInput, match=sentence):
-        driver.yard.places.edit("cedar", change).result()
-    assert driver.yard.places.site("cedar")["config"] == before["config"]
+        driver.yard.sites.edit("cedar", change).result()
+    assert driver.yard.sites.get("cedar")["config"] == before["config"]
 
 
 def test_agents_elsewhere_may_know_other_kinds(driver: Driver) -> None:
     with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
-        driver.yard.places.add("birch", SiteSpec(kind="theirs")).result()
-    driver.yard.places.add("birch", SiteSpec(kind="theirs", served_by="agent")).result()
+        driver.yard.sites.add("birch", SiteSpec(kind="theirs")).result()
+    driver.yard.sites.add("birch", SiteSpec(kind="theirs", served_by="agent")).result()
     with pytest.raises(errors.InvalidInput, match="there is no kind of site 'theirs'"):
-        driver.yard.places.edit("birch", {"served_by": "yard"}).result()
+        driver.yard.sites.edit("birch", {"served_by": "yard"}).result()
 
 
 def test_a_yard_without_sites_says_so(driver: Driver) -> None:
-    driver.yard.places.remove("local").result()
+    driver.yard.sites.remove("local").result()
     with pytest.raises(errors.Unsatisfiable, match="has no site yet"):
         driver.submit()

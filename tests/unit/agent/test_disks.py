@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from runyard.agent.disks import FAR_LOOK_S, LOOK_S, Disks, Room, scratch_base
+from runyard.agent.clean.disks import FAR_LOOK_S, LOOK_S, Disks, Room, scratch_base
 from runyard.agent.errands import InlineErrands
 from runyard.hosts.base import Unreachable
 from runyard.hosts.local import LocalHost
-from runyard.model.disk_reserve import Reserve
+from runyard.model.disk_reserve import DiskReserve
 
 GB = 1 << 30
 
@@ -33,7 +33,7 @@ class Watched:
     def __init__(self, *, far: bool = False) -> None:
         self.host, self.errands, self.now = Host(far=far), InlineErrands(), 0.0
         self.disks = Disks(
-            self.host, ["/runs", "/scratch"], Reserve(share=0.05), self.errands, lambda: self.now
+            self.host, ["/runs", "/scratch"], DiskReserve(share=0.05), self.errands, lambda: self.now
         )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_what_the_cache_has_is_told_with_it() -> None:
 def test_it_fills_up_and_has_room_again() -> None:
     watched = Watched()
     watched.host.free["/scratch"] = GB
-    assert watched.disks.trouble() == "1.0 GB free in /scratch, 5.0 GB are kept"
+    assert watched.disks.trouble() == "1.0 GB free in /scratch, 5.0 GB are reserved"
     watched.host.free["/scratch"] = 20 * GB
     assert watched.disks.trouble(), "it was looked at a moment ago"
     watched.now += LOOK_S

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runyard import machine
-from runyard.agent import environment
-from runyard.agent.environment import Paths
+from runyard.agent.bring import environment
+from runyard.agent.bring.environment import Paths
 from runyard.model.resources import Capacity, Gpu
 from runyard.model.spec import RunSpec
 from runyard.model.wire import AttemptKey

@@ -6,12 +6,12 @@ import pytest
 
 from runyard import errors
 from runyard.agent import identity
-from runyard.model.spec import NAME
+from runyard.model.spec_values import NAME_PATTERN
 
 
 def test_the_name_survives_restarts(tmp_path: Path) -> None:
     name = identity.durable_name(tmp_path / "site")
-    assert NAME.fullmatch(name)
+    assert NAME_PATTERN.fullmatch(name)
     assert identity.durable_name(tmp_path / "site") == name
     assert identity.durable_name(tmp_path / "other") != name
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
-from runyard.agent import outputs
-from runyard.agent.outputs import Collected, Place
-from runyard.hosts.base import Search
+from runyard.agent.report import outputs
+from runyard.agent.report.outputs import Collected, OutputDirectory
+from runyard.hosts.base import OutputSearch
 from runyard.hosts.local import LocalHost
 from runyard.model import globs
 from tests.integration.agent.fake_yard import FakeYard
@@ -34,8 +34,8 @@ def write(root: Path, name: str, text: str = "x") -> Path:
     return path
 
 
-def place(root: Path, *named: str) -> Place:
-    return Place(search=Search(directory=str(root), pattern=globs.pattern(named or ("**",))), own=True)
+def place(root: Path, *named: str) -> OutputDirectory:
+    return OutputDirectory(search=OutputSearch(directory=str(root), pattern=globs.pattern(named or ("**",))), own=True)
 
 
 def bring(root: Path, yard: FakeYard | None = None, *globs: str) -> Collected:

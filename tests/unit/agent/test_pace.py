@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from runyard.agent.pace import MOST_AHEAD, Pace
+from runyard.agent.run.pace import MOST_AHEAD, Pace
 
 
 def test_nothing_is_taken_ahead_while_nothing_is_known() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from runyard.agent.attempts import SUPERSEDED, Attempt, Book, Phase
-from runyard.agent.permits import PAUSE_S, Permits
+from runyard.agent.run.permits import PAUSE_S, Permits
+from runyard.agent.slices import LifeSlice
 from runyard.backends.base import Job
 from runyard.backends.local import LocalBackend
 from runyard.model.resources import Resources
@@ -40,7 +41,7 @@ class Desk:
         place.mkdir()
         claim = Claim(key=key, batch="b", position=1, spec={}, argv=["true"], resources=Resources(), permit=permit)
         job = Job(key=key, directory=str(place), tag="", batch="b", index=1, permit=permit)
-        self.book.add(Attempt(claim=claim, job=job, place=str(run), phase=phase))
+        self.book.add(Attempt(claim=claim, job=job, life=LifeSlice(phase=phase)))
         found = self.book.get(key)
         assert found is not None
         return found
@@ -81,8 +82,8 @@ def test_while_the_yard_does_not_answer_nothing_is_renewed(desk: Desk) -> None:
 
 def test_only_what_runs_by_a_permit_is_renewed(desk: Desk) -> None:
     free, waits, over, given_up = desk.add(1, permit=None), desk.add(2, phase=Phase.READY), desk.add(3), desk.add(4)
-    over.end_without_runner("lost", "")
-    given_up.stop_reason = SUPERSEDED
+    over.over.record = {"state": "ended", "ending": "lost"}
+    given_up.stopping.reason = SUPERSEDED
     desk.permits.advance()
     assert desk.backend.renewals == 0
     assert {desk.until(attempt) for attempt in (free, waits, over, given_up)} == {None}

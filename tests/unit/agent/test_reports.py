@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runyard.agent.attempts import Attempt
+from runyard.agent.report.ending import end_report
 from runyard.backends.base import Ending, Job, Presence, Sighting
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey, Claim
@@ -16,9 +17,9 @@ KEY = AttemptKey(run=7, attempt=1)
 
 def _attempt(status: dict[str, Any] | None, ending: Ending | None) -> Attempt:
     claim = Claim(key=KEY, batch="b", position=1, spec={"command": "x"}, argv=["x"], resources=Resources())
-    attempt = Attempt(claim=claim, job=Job(key=KEY, directory="/d", tag="t", batch="b", index=1), place="7/a1")
-    attempt.status, attempt.gone = status, "gone"
-    attempt.sighting = Sighting(presence=Presence.GONE, text="said the scheduler", ending=ending)
+    attempt = Attempt(claim=claim, job=Job(key=KEY, directory="/d", tag="t", batch="b", index=1))
+    attempt.evidence.status, attempt.over.gone = status, "gone"
+    attempt.evidence.sighting = Sighting(presence=Presence.GONE, text="said the scheduler", ending=ending)
     return attempt
 
 
@@ -35,7 +36,10 @@ def _record(ending: str, stop_reason: str | None = None, signal: int = 15, code:
         (_record("stopped", "lost"), "node_lost", "node_lost"),
         (_record("stopped", "external"), None, "stopped"),
         (_record("stopped", "user"), "preempted", "stopped"),
-        (_record("exit"), "preempted", "exit"),
+        (_record("exit"), "preempted", "preempted"),
+        (_record("exit"), None, "exit"),
+        (_record("exit", signal=0, code=143), "preempted", "preempted"),
+        (_record("exit", signal=2), "preempted", "exit"),
         (_record("exit", signal=9), "oom", "oom"),
         (_record("exit", signal=9), None, "exit"),
         (_record("exit", signal=0, code=137), "oom", "oom"),
@@ -48,10 +52,10 @@ def _record(ending: str, stop_reason: str | None = None, signal: int = 15, code:
     ],
 )
 def test_the_word_that_counts(record: dict[str, Any] | None, ending: Ending | None, told: str) -> None:
-    report = _attempt(record, ending).end_report("node1")
+    report = end_report(_attempt(record, ending), "node1")
     assert report.record is not None
     assert report.record["ending"] == told
 
 
 def test_without_any_word_there_is_no_record() -> None:
-    assert _attempt(None, None).end_report("node1").record is None
+    assert end_report(_attempt(None, None), "node1").record is None

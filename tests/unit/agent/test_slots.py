@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.agent.slots import Slots
+from runyard.agent.run.slots import Slots
 from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.wire import AttemptKey
 

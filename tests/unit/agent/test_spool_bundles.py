@@ -72,7 +72,7 @@ def test_files_that_the_run_names_come_with_it(bundle: Path) -> None:
     (bundle / "files").mkdir()
     loose = bundle / "files" / digest("x").removeprefix("sha256:")
     loose.write_text("y")
-    with pytest.raises(errors.InvalidInput, match="is not what its name says"):
+    with pytest.raises(errors.InvalidInput, match="does not have the digest in its name"):
         take(bundle)
     loose.write_text("x")
     assert take(bundle).files[digest("x")] == f"files/{loose.name}"
@@ -101,10 +101,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "hard link": (lambda place: os.link(place / "run.json", place / "code" / "x"), "hard link"),
     "line break": (lambda place: (place / "code" / "a\nb").touch(), "line break"),
     "no text": (lambda place: (place / "code" / os.fsdecode(b"\xff")).touch(), "not a name in UTF-8"),
-    "stray": (lambda place: (place / "notes.txt").touch(), "notes.txt has no place in a bundle"),
+    "stray": (lambda place: (place / "notes.txt").touch(), "notes.txt does not belong in a bundle"),
     "too big": (lambda place: (place / "code" / "x").write_bytes(bytes(10_001)), "more than 9.8 KB"),
     "too many": (lambda place: [(place / "code" / str(n)).touch() for n in range(80)], "more than 80 files"),
-    "too deep": (lambda place: (place / "code" / "/".join("d" * 60)).mkdir(parents=True), "folders in each other"),
+    "too deep": (lambda place: (place / "code" / "/".join("d" * 60)).mkdir(parents=True), "nested directories"),
     "no run": (lambda place: (place / "run.json").unlink(), "it has no run.json"),
     "no JSON": (lambda place: (place / "run.json").write_text("{"), "run.json: the body is not JSON"),
     "no command": (lambda place: write(place), "no command"),
@@ -116,13 +116,13 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "path": (lambda place: write(place, command="true", data=[{"path": "/etc", "to": "x"}]), "a path of the site"),
     "up": (lambda place: write(place, command="true", data=[{"to": "../code"}, {"to": "corpora"}]), "plain relative"),
     "absolute": (lambda place: write(place, command="true", data=[{"to": "/a"}, {"to": "corpora"}]), "plain relative"),
-    "not named": (lambda place: write(place, command="true", data=[]), "in no folder that run.json names"),
-    "other code": (lambda place: write(place, command="true", code={"tree": digest("x")}), "not what run.json says"),
+    "not named": (lambda place: write(place, command="true", data=[]), "in no directory that run.json names"),
+    "other code": (lambda place: write(place, command="true", code={"tree": digest("x")}), "the digest in run.json"),
     "absolute link": (
-        lambda place: (place / "links.json").write_text('{"code": [["x", "/etc/passwd"]]}'), "outside of its folder"
+        lambda place: (place / "links.json").write_text('{"code": [["x", "/etc/passwd"]]}'), "outside of its directory"
     ),
     "link out": (lambda place: (place / "links.json").write_text('{"code": [["x", "../../y"]]}'), "outside"),
-    "link nowhere": (lambda place: (place / "links.json").write_text('{"data/no": []}'), "is no folder of this bundle"),
+    "link nowhere": (lambda place: (place / "links.json").write_text('{"data/no": []}'), "not a directory of this"),
     "odd links": (lambda place: (place / "links.json").write_text('{"code": 7}'), "must be a list"),
 }  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_what_is_refused(bundle: Path, name: str) -> None:
 @pytest.mark.component("root")
 def test_files_of_somebody_else_and_devices(bundle: Path) -> None:
     os.chown(bundle / "code" / "src" / "train.py", 12345, 12345)
-    with pytest.raises(errors.InvalidInput, match=r"train\.py belongs to somebody else"):
+    with pytest.raises(errors.InvalidInput, match=r"train\.py and the bundle have different owners"):
         take(bundle)
     os.chown(bundle / "code" / "src" / "train.py", 0, 0)
     os.mknod(bundle / "code" / "zero", 0o600 | 0o020000, os.makedev(1, 5))

@@ -69,7 +69,7 @@ def test_the_state_of_another_bundle_is_left_alone(box: int, tmp_path: Path) -> 
     with shelf.opened(box, NOTE) as found:
         found.write_state({"state": "succeeded"})
     other = NOTE.evolve(key="other")
-    with pytest.raises(NotOurs, match="of another agent, or of another bundle"), shelf.opened(box, other):
+    with pytest.raises(NotOurs, match="belongs to another agent or another bundle"), shelf.opened(box, other):
         pass
     shelf.remove(box, other)
     assert (tmp_path / "box" / "one.state").exists()
@@ -83,7 +83,7 @@ def test_a_folder_of_somebody_else(box: int, tmp_path: Path) -> None:
     theirs.mkdir()
     (theirs / ".key").write_text(NOTE.key)
     os.chown(theirs, 12345, 12345)
-    with pytest.raises(NotOurs, match="made by somebody else"), shelf.opened(box, NOTE):
+    with pytest.raises(NotOurs, match="created by another user"), shelf.opened(box, NOTE):
         pass
 
 
@@ -94,7 +94,7 @@ def test_directories_that_are_no_drop_boxes(tmp_path: Path, caplog: pytest.LogCa
     with pytest.raises(errors.ConfigError, match="cannot be opened"):
         place.check(tmp_path / "link")
     tmp_path.chmod(0o777)
-    with pytest.raises(errors.ConfigError, match="everybody can rename"):
+    with pytest.raises(errors.ConfigError, match="every user can rename"):
         place.check(tmp_path)
     tmp_path.chmod(0o1777)
     place.check(tmp_path)

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from runyard.agent.attempts import Attempt
+from runyard.agent.attempts import Attempt, Book
 from runyard.agent.errands import InlineErrands
-from runyard.agent.watch import POLL_S, QUIET_S, Verdict, Watch, judge
+from runyard.agent.run.watch import POLL_S, QUIET_S, Verdict, Watch, judge
 from runyard.backends.base import Presence
-from runyard.hosts.base import Known, Seen
+from runyard.hosts.base import KnownFiles, Seen
 from runyard.hosts.local import LocalHost
-from tests.unit.agent.test_relay import attempt
+from tests.unit.agent.test_log import attempt
 
 ABSENT, PENDING, ALIVE, GONE, UNKNOWN = Presence
 
@@ -62,7 +62,7 @@ class SlowHost(LocalHost):
     def __init__(self) -> None:
         self.now = 100.0
 
-    def scan(self, root: str, known: Iterable[Known]) -> list[Seen]:
+    def scan(self, root: str, known: Iterable[KnownFiles]) -> list[Seen]:
         asked = list(known)
         self.now += 0.001 * len(asked)
         return super().scan(root, asked)
@@ -71,7 +71,7 @@ class SlowHost(LocalHost):
 @pytest.mark.parametrize(("count", "pause_s"), [(1, QUIET_S), (50, 0.5), (400, POLL_S)])
 def test_the_longer_a_look_takes_the_rarer_it_is(count: int, pause_s: float, tmp_path: Path) -> None:
     host = SlowHost()
-    watch = Watch(SimpleNamespace(host=host), str(tmp_path), InlineErrands(), lambda: host.now)  # type: ignore[arg-type]
+    watch = Watch(SimpleNamespace(host=host), str(tmp_path), InlineErrands(), Book(), lambda: host.now)  # type: ignore[arg-type]
     attempts: list[Attempt] = [attempt(run) for run in range(1, count + 1)]
     watch.scan(attempts, with_bytes=False)
-    assert [one.look_at for one in attempts] == [pytest.approx(100 + pause_s)] * count
+    assert [one.evidence.look_at for one in attempts] == [pytest.approx(100 + pause_s)] * count

@@ -4,7 +4,7 @@ import pytest
 
 from runyard import errors
 from runyard.backends import capacity
-from runyard.backends.ssh_check import Facts
+from runyard.backends.ssh_check import NodeFacts
 from runyard.model.resources import Gpu
 from runyard.model.site import SiteSpec
 from runyard.runner import capacity as of_the_runner
@@ -22,7 +22,7 @@ def test_the_owner_knows_better() -> None:
 
 
 GPUS = [{"uuid": f"GPU-{name}", "type": "T4", "memory": 16 << 30} for name in "ab"]
-FACTS = Facts(node="hoff", boot_id="1", python="3.9.2", cpus=16, memory=64 << 30, gpus=GPUS)
+FACTS = NodeFacts(node="hoff", boot_id="1", python="3.9.2", cpus=16, memory=64 << 30, gpus=GPUS)
 
 
 def boxes(**options: str) -> SiteSpec:

@@ -8,23 +8,23 @@ import pytest
 
 from runyard import errors
 from runyard.blobs import S3Access, open_blobs
-from runyard.blobs.s3.address import Address, parse_address
+from runyard.blobs.s3.address import S3Address, parse_address
 
 
 @pytest.mark.parametrize(
     ("location", "access", "address"),
     [
-        ("s3://lab", S3Access(), Address(host="s3.us-east-1.amazonaws.com", bucket="lab", prefix="")),
+        ("s3://lab", S3Access(), S3Address(host="s3.us-east-1.amazonaws.com", bucket="lab", prefix="")),
         ("s3://lab/yard/", S3Access(region="eu-north-1"),
-         Address(host="s3.eu-north-1.amazonaws.com", bucket="lab", prefix="yard/")),
+         S3Address(host="s3.eu-north-1.amazonaws.com", bucket="lab", prefix="yard/")),
         ("s3://lab/a/b", S3Access(endpoint="minio.lab.example:9000"),
-         Address(host="minio.lab.example:9000", bucket="lab", prefix="a/b/")),
+         S3Address(host="minio.lab.example:9000", bucket="lab", prefix="a/b/")),
         ("s3+http://localhost:9000/lab/yard", S3Access(endpoint="elsewhere"),
-         Address(host="localhost:9000", bucket="lab", prefix="yard/", secure=False)),
-        ("s3+http://[::1]:9000/lab", S3Access(), Address(host="[::1]:9000", bucket="lab", prefix="", secure=False)),
+         S3Address(host="localhost:9000", bucket="lab", prefix="yard/", secure=False)),
+        ("s3+http://[::1]:9000/lab", S3Access(), S3Address(host="[::1]:9000", bucket="lab", prefix="", secure=False)),
     ],
 )  # fmt: skip
-def test_addresses(location: str, access: S3Access, address: Address) -> None:
+def test_addresses(location: str, access: S3Access, address: S3Address) -> None:
     assert parse_address(location, access) == address
 
 

@@ -51,7 +51,7 @@ def test_a_location_that_is_no_absolute_path(tmp_path: Path, location: str) -> N
 
 def test_a_location_that_cannot_be_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(errors.BlobStoreError, match=r"file cannot hold blobs: Not a directory"):
+    with pytest.raises(errors.BlobStoreError, match=r"file cannot store blobs: Not a directory"):
         open_blobs(str(tmp_path / "file"), tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_and_so_it_is_for_grid_engine(words: list[str], sentence: str) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.program)
-def test_a_table_says_each_thing_once(table: flags.Table) -> None:
+def test_a_table_says_each_thing_once(table: flags.FlagTable) -> None:
     names = [name for flag in table.flags for name in flag.names]
     assert len(names) == len(set(names))
     assert len({flag.field for flag in table.flags}) == len(table.flags)
@@ -108,7 +108,7 @@ def test_a_table_says_each_thing_once(table: flags.Table) -> None:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.program)
 @given(words=st.lists(st.text(alphabet="-=abcjnoptxNV1 ", max_size=6), max_size=6))
-def test_anything_is_read_or_refused(table: flags.Table, words: list[str]) -> None:
+def test_anything_is_read_or_refused(table: flags.FlagTable, words: list[str]) -> None:
     try:
         flags.parse(words, table)
     except errors.InvalidInput as error:

@@ -10,25 +10,25 @@ import pytest
 from runyard import errors
 from runyard.bridges.scripts import flags, qsub, sbatch, script
 from runyard.bridges.scripts.gridengine import QSUB
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
 from runyard.bridges.scripts.script import Script
 from runyard.bridges.scripts.slurm import SBATCH
 
 MB = 1 << 20
 
 
-def slurm_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> Job:
+def slurm_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> ScriptJob:
     given = flags.parse([*words, *([] if "--wrap" in words else [name])], SBATCH)
     source = sbatch.load(given, b"") if "wrap" in given else Script(name=name, text=text)
     return sbatch.read(sbatch.all_flags(given, source), source, here)
 
 
-def gridengine_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> Job:
+def gridengine_job(here: Here, *words: str, text: str = "#!/bin/sh\necho\n", name: str = "train.sh") -> ScriptJob:
     source = Script(name=name, text=text)
     return qsub.read(qsub.all_flags(flags.parse([*words, name], QSUB), source), source, here)
 
 
-def notices(job: Job) -> str:
+def notices(job: ScriptJob) -> str:
     return "\n".join(f"{notice.text} | {notice.fix}" for notice in job.notices)
 
 

@@ -13,21 +13,23 @@ from hypothesis import strategies as st
 
 from runyard import errors
 from runyard.bridges.ludwig import gen_param_paths
-from runyard.bridges.ludwig.folder import Folder, find_share, load, on_nodes
-from runyard.bridges.ludwig.jobs import Known, Plan, plan
-from runyard.bridges.ludwig.layout import Layout
+from runyard.bridges.ludwig.folder import ProjectFolder, find_share, load, on_nodes
+from runyard.bridges.ludwig.jobs import KnownRuns, SubmissionPlan, plan
+from runyard.bridges.ludwig.layout import ProjectLayout
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    made = Folder(tmp_path, "digits")
+def folder(tmp_path: Path) -> ProjectFolder:
+    made = ProjectFolder(tmp_path, "digits")
     with made.locked():
         return made
 
 
-def handed_in(folder: Folder, configurations: list[dict[str, Any]], reps: int, *runs: dict[str, Any]) -> Plan:
+def handed_in(
+    folder: ProjectFolder, configurations: list[dict[str, Any]], reps: int, *runs: dict[str, Any]
+) -> SubmissionPlan:
     """As a submit does, up to the yard."""
-    made = plan(folder, Known.read(runs), configurations, reps)
+    made = plan(folder, KnownRuns.read(runs), configurations, reps)
     for name, configuration in made.new.items():
         folder.add(name, configuration, "/media/ludwig_data/digits")
     return made
@@ -37,12 +39,12 @@ def run(param_name: str, job_name: str, state: str) -> dict[str, Any]:
     return {"name": job_name, "tags": ["ludwig", param_name], "state": state}
 
 
-def counts(made: Plan) -> dict[str, int]:
+def counts(made: SubmissionPlan) -> dict[str, int]:
     names = [job.param_name for job in made.jobs]
     return {name: names.count(name) for name in names}
 
 
-def test_configurations_get_the_next_numbers_and_keep_them(folder: Folder) -> None:
+def test_configurations_get_the_next_numbers_and_keep_them(folder: ProjectFolder) -> None:
     (folder.runs / "param_7").mkdir()  # as the first clients named them; without its file it is nobody's
     first = handed_in(folder, [{"a": (1, 2)}, {"a": 3}, {"a": [1, 2]}], 2)
     assert counts(first) == {"param_008": 2, "param_009": 2}
@@ -52,7 +54,7 @@ def test_configurations_get_the_next_numbers_and_keep_them(folder: Folder) -> No
 
 @given(st.data())
 def test_only_what_is_missing_is_started(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    made = Folder(tmp_path_factory.mktemp("drive"), "digits")
+    made = ProjectFolder(tmp_path_factory.mktemp("drive"), "digits")
     with made.locked():
         handed_in(made, [{"a": 1}], 1)
     states = ["queued", "starting", "running", "succeeded", "failed", "cancelled"]
@@ -70,7 +72,7 @@ def test_only_what_is_missing_is_started(tmp_path_factory: pytest.TempPathFactor
     assert len({job.job_name for job in jobs} | {run["name"] for run in runs}) == len(jobs) + len(runs)
 
 
-def test_a_configuration_whose_folder_was_removed_begins_anew_under_a_new_name(folder: Folder) -> None:
+def test_a_configuration_whose_folder_was_removed_begins_anew_under_a_new_name(folder: ProjectFolder) -> None:
     made = handed_in(folder, [{"a": 1}], 1)
     (folder.runs / "param_001" / "param2val.yaml").unlink()
     (folder.runs / "param_001").rmdir()
@@ -78,14 +80,14 @@ def test_a_configuration_whose_folder_was_removed_begins_anew_under_a_new_name(f
     assert counts(again) == {"param_002": 1}
 
 
-def test_names_of_jobs_suit_every_file_server_and_the_old_rule(folder: Folder) -> None:
+def test_names_of_jobs_suit_every_file_server_and_the_old_rule(folder: ProjectFolder) -> None:
     for job in handed_in(folder, [{"a": 1}], 3).jobs:
         (folder.runs / job.param_name / job.job_name).mkdir()
         assert ":" not in job.job_name
     assert len(list((folder.runs / "param_001").glob("*num*"))) == 3
 
 
-def test_the_file_of_a_configuration_is_for_everybody(folder: Folder) -> None:
+def test_the_file_of_a_configuration_is_for_everybody(folder: ProjectFolder) -> None:
     handed_in(folder, [{"b": (1, (2, 3)), "a": "grün", "rate": 1e-05, "none": None}], 1)
     path = folder.runs / "param_001" / "param2val.yaml"
     assert yaml.safe_load(path.read_text(encoding="utf-8")) == {
@@ -94,7 +96,7 @@ def test_the_file_of_a_configuration_is_for_everybody(folder: Folder) -> None:
     }  # fmt: skip
 
 
-def test_files_of_ludwig_are_read_and_nothing_is_executed(folder: Folder, tmp_path: Path) -> None:
+def test_files_of_ludwig_are_read_and_nothing_is_executed(folder: ProjectFolder, tmp_path: Path) -> None:
     old = folder.runs / "param_003"
     old.mkdir()
     text = yaml.dump({"layers": (8, 4), "rate": 0.1, "param_name": "param_003", "job_name": None})
@@ -109,13 +111,13 @@ def test_files_of_ludwig_are_read_and_nothing_is_executed(folder: Folder, tmp_pa
 
 def test_new_folders_have_the_mode_of_the_drive(tmp_path: Path) -> None:
     tmp_path.chmod(0o2777)
-    made = Folder(tmp_path, "digits")
+    made = ProjectFolder(tmp_path, "digits")
     with made.locked():
         handed_in(made, [{"a": 1}], 1)
     assert {path.stat().st_mode & 0o7777 for path in (made.path, made.runs, made.runs / "param_001")} == {0o2777}
 
 
-def test_data_is_brought_to_the_drive_and_not_again(folder: Folder, tmp_path: Path) -> None:
+def test_data_is_brought_to_the_drive_and_not_again(folder: ProjectFolder, tmp_path: Path) -> None:
     corpora = tmp_path / "here" / "corpora"
     (corpora / "deep").mkdir(parents=True)
     (corpora / "a.txt").write_text("a")
@@ -132,7 +134,7 @@ def test_data_is_brought_to_the_drive_and_not_again(folder: Folder, tmp_path: Pa
     assert sorted(os.listdir(there)) == ["a.txt", "deep"]
 
 
-def test_results_are_found_by_their_configuration(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_found_by_their_configuration(folder: ProjectFolder, capsys: pytest.CaptureFixture[str]) -> None:
     default = {"size": 1, "layers": (8, 4)}
     handed_in(folder, [{"size": 1, "layers": (8, 4)}, {"size": 2, "layers": (8, 4)}], 1)
     (folder.runs / "param_002" / "2024_num0").mkdir()
@@ -154,15 +156,15 @@ def test_the_drive_is_where_it_always_was(tmp_path: Path) -> None:
     assert on_nodes(Path("/Volumes/ludwig_data")) == Path("/media/ludwig_data")
     assert on_nodes(Path("/mnt/x")) == Path("/mnt/x")
     with pytest.raises(errors.InvalidInput, match=r"the shared drive .* is not there"):
-        Folder(tmp_path / "away", "digits").check()
+        ProjectFolder(tmp_path / "away", "digits").check()
 
 
 def test_projects_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "lib" / "mine").mkdir(parents=True)
     with pytest.raises(errors.InvalidInput, match=r"neither .*run\.py nor a job\.py in lib/mine"):
-        Layout.find(tmp_path, ["lib/mine"], "run.py")
+        ProjectLayout.find(tmp_path, ["lib/mine"], "run.py")
     (tmp_path / "lib" / "mine" / "job.py").touch()
-    layout = Layout.find(tmp_path, [Path("lib/mine")], "run.py")
+    layout = ProjectLayout.find(tmp_path, [Path("lib/mine")], "run.py")
     assert (layout.package, layout.program, layout.code, layout.import_from) == (
         "mine",
         None,
@@ -170,8 +172,8 @@ def test_projects_are_told_apart(tmp_path: Path) -> None:
         [".", "lib"],
     )
     (tmp_path / "run.py").touch()
-    assert Layout.find(tmp_path, [tmp_path / "lib" / "mine"], "run.py").code == ("lib/mine", "run.py")
-    assert Layout.find(tmp_path, ["lib/mine"], None).package == "mine"
+    assert ProjectLayout.find(tmp_path, [tmp_path / "lib" / "mine"], "run.py").code == ("lib/mine", "run.py")
+    assert ProjectLayout.find(tmp_path, ["lib/mine"], None).package == "mine"
     for wrong in ("src", "..", "."):
         with pytest.raises(errors.InvalidInput, match="src_ps"):
-            Layout.find(tmp_path, [wrong], "run.py")
+            ProjectLayout.find(tmp_path, [wrong], "run.py")

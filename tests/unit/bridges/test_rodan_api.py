@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runyard.bridges.rodan.api import Api, NotEver, NotNow
+from runyard.bridges.rodan.api import Api, NotEver, TemporaryRodanError
 from runyard.bridges.rodan.credentials import Credentials
 from tests.labs.rodan import RodanApi
 
@@ -58,36 +58,38 @@ def test_a_token_that_was_changed_is_asked_for_again(rodan: RodanApi) -> None:
 
 
 def test_a_wrong_password_is_told_and_never_shown(rodan: RodanApi) -> None:
-    with pytest.raises(NotNow, match=r"refuses user .* \(401\): correct RODAN_USER or RODAN_PASSWORD") as caught:
+    with pytest.raises(
+        TemporaryRodanError, match=r"refuses user .* \(401\): correct RODAN_USER or RODAN_PASSWORD"
+    ) as caught:
         api(rodan, password="wr0ng").login()
     assert "wr0ng" not in str(caught.value)
 
 
 def test_a_user_who_is_not_active_is_told(rodan: RodanApi) -> None:
     rodan.is_active = False
-    with pytest.raises(NotNow, match=r"is not active \(403\)"):
+    with pytest.raises(TemporaryRodanError, match=r"is not active \(403\)"):
         api(rodan).login()
 
 
 def test_a_login_is_not_sent_on_to_others(rodan: RodanApi) -> None:
     with RodanApi() as other:
         rodan.redirects["/api/auth/token/"] = f"{other.address}/api/auth/token/"
-        with pytest.raises(NotNow, match=r"sends the login on to http://localhost:.*correct RODAN_HOST"):
+        with pytest.raises(TemporaryRodanError, match=r"sends the login on to http://localhost:.*correct RODAN_HOST"):
             api(rodan).login()
         assert other.asked == []
 
 
 def test_what_is_no_rodan_is_told(rodan: RodanApi) -> None:
     rodan.answers["/api/auth/token/"] = 404
-    with pytest.raises(NotNow, match="answers the login with 404: correct RODAN_HOST"):
+    with pytest.raises(TemporaryRodanError, match="answers the login with 404: correct RODAN_HOST"):
         api(rodan).login()
     rodan.answers["/api/auth/token/"] = 200
-    with pytest.raises(NotNow, match="is no Rodan: its answer to the login has no token"):
+    with pytest.raises(TemporaryRodanError, match="is no Rodan: its answer to the login has no token"):
         api(rodan).login()
 
 
 def test_nobody_there_may_pass(rodan: RodanApi) -> None:
-    with pytest.raises(NotNow, match="cannot be reached: Connection refused"):
+    with pytest.raises(TemporaryRodanError, match="cannot be reached: Connection refused"):
         api(rodan, address="http://127.0.0.1:9").login()
 
 
@@ -114,7 +116,8 @@ def test_redirects_keep_the_token_only_at_rodan(rodan: RodanApi) -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "sentence"),
     [(404, NotEver, "answers 404 Not Found"), (410, NotEver, "410 Gone"), (403, NotEver, "does not let this user"),
-     (500, NotNow, "answers 500"), (503, NotNow, "answers 503"), (429, NotNow, "answers 429")],
+     (500, TemporaryRodanError, "answers 500"), (503, TemporaryRodanError, "answers 503"),
+     (429, TemporaryRodanError, "answers 429")],
 )  # fmt: skip
 def test_what_trying_again_helps_against_is_told_apart(
     rodan: RodanApi, status: int, kind: type[Exception], sentence: str
@@ -127,7 +130,7 @@ def test_what_trying_again_helps_against_is_told_apart(
 def test_a_file_that_comes_in_part_is_no_file(rodan: RodanApi) -> None:
     path = rodan.upload(b"x" * 100_000)
     rodan.cut.add(path)
-    with pytest.raises(NotNow, match=r"50000 of 100000 bytes|broke"):
+    with pytest.raises(TemporaryRodanError, match=r"50000 of 100000 bytes|broke"):
         fetch(api(rodan), path)
 
 

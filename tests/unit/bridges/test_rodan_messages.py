@@ -192,8 +192,8 @@ def test_a_model_that_is_missing_is_an_error_and_no_half_answer() -> None:
     [
         ("failed", "timeout", "reached its limit of 60 seconds", ["raise 'Maximum time (D-HH:MM)' (it was 0-06:00)"]),
         ("failed", "oom", "used 2 GiB of 1 GiB", ["2 GiB", "raise 'Maximum memory (MB)' (it was 1024)"]),
-        ("cancelled", "external", "CANCELLED by 1000", ["somebody ended it on the cluster"]),
-        ("cancelled", "user", "stopped after 3 s", ["somebody cancelled it in runyard"]),
+        ("cancelled", "external", "CANCELLED by 1000", ["it was ended on the cluster"]),
+        ("cancelled", "user", "stopped after 3 s", ["it was cancelled in runyard"]),
         ("failed", "node_lost", "node n3 failed", ["n3", "the node it ran on failed: run the job again"]),
         ("failed", "rejected", "invalid partition", ["invalid partition"]),
     ],

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from runyard.bridges.scripts import results
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
 from tests.unit.bridges.test_jobs_described import gridengine_job, slurm_job
 
-UNSURE = "the script sets OUTPUT_DIR to what only a shell can tell: what it writes there is not brought back"
+UNSURE = "the script sets OUTPUT_DIR to a value that only a shell can expand: files there are not uploaded"
 
 
-def followed(here: Here, text: str, *flags: str) -> Job:
+def followed(here: Here, text: str, *flags: str) -> ScriptJob:
     job = gridengine_job(here, *flags, text=f"#!/bin/bash\n{text}\npython train.py\n")
     results.follow(job, here)
     return job

@@ -9,7 +9,7 @@ import pytest
 from runyard import errors
 from runyard.bridges.scripts import translate
 from runyard.bridges.scripts.exports import Carried
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
 from runyard.model.spec import RunSpec
 from tests.unit.bridges.test_jobs_described import gridengine_job, notices, slurm_job
 
@@ -19,7 +19,9 @@ BIRCH = {"name": "birch", "kind": "slurm"}
 MSC = {"name": "msc", "kind": "gridengine"}
 
 
-def specs(job: Job, *sites: dict[str, str], after: list[dict[str, list[int]]] | None = None) -> list[dict[str, Any]]:
+def specs(
+    job: ScriptJob, *sites: dict[str, str], after: list[dict[str, list[int]]] | None = None
+) -> list[dict[str, Any]]:
     translate.place(job, sites or [LOCAL])
     tasks = len(job.tasks.indexes) if job.tasks else 1
     made = translate.make_specs(job, after or [{}] * tasks, "host", "/home/ann")

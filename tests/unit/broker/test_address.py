@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
-from runyard.broker.address import Address
+from runyard.broker.address import BrokerAddress
 from runyard.settings import Settings
 
 SECRET = "s3cret/with@odd:signs"
@@ -25,11 +25,11 @@ SECRET = "s3cret/with@odd:signs"
     ],
 )
 def test_what_an_address_means(text: str, shown: str) -> None:
-    assert str(Address.parse(text)) == shown
+    assert str(BrokerAddress.parse(text)) == shown
 
 
 def test_the_password_is_nowhere_to_be_seen() -> None:
-    address = Address.parse("amqps://ann:s3cret%2Fwith%40odd%3Asigns@mq.example/lab")
+    address = BrokerAddress.parse("amqps://ann:s3cret%2Fwith%40odd%3Asigns@mq.example/lab")
     assert address.password == SECRET
     assert "s3cret" not in f"{address} {address!r}"
 
@@ -50,7 +50,7 @@ def test_the_password_is_nowhere_to_be_seen() -> None:
 )
 def test_a_bad_address_is_told_without_its_password(text: str, sentence: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
-        Address.parse(text)
+        BrokerAddress.parse(text)
     assert sentence in caught.value.message
     assert caught.value.fix
     assert "s3cret" not in caught.value.message + caught.value.fix
@@ -61,7 +61,7 @@ def test_where_the_password_comes_from(tmp_path: Path) -> None:
     secret.write_text("from the file\n")
 
     def password(url: str = "amqps://ann@mq.example/lab", **given: str) -> str:
-        return Address.of(Settings(home=tmp_path, broker=url, **given)).password
+        return BrokerAddress.of(Settings(home=tmp_path, broker=url, **given)).password
 
     assert password(broker_password="given") == "given"
     assert password(broker_password_file=str(secret)) == "from the file"
@@ -79,6 +79,6 @@ def test_an_authority_that_cannot_be_used(tmp_path: Path) -> None:
     for name in ("none", "empty"):
         (tmp_path / "empty").write_text("")
         with pytest.raises(errors.ConfigError, match="cannot be used") as caught:
-            Address.parse("amqps://mq.example", authority=str(tmp_path / name)).tls_context()
+            BrokerAddress.parse("amqps://mq.example", authority=str(tmp_path / name)).tls_context()
         assert "broker_ca_file" in caught.value.fix
-    assert Address.parse("amqp://mq.example").tls_context() is None
+    assert BrokerAddress.parse("amqp://mq.example").tls_context() is None

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from runyard.cli import checks
+from runyard.cli.doctor import checks
 from runyard.settings import Settings
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from runyard.cli import diff_page
+from runyard.cli.show import diff_page
 from runyard.client.compare import Comparison
-from runyard.client.compare.differences import Difference, Kind, Section
+from runyard.client.compare.differences import Difference, DifferenceKind, Section
 from runyard.client.compare.files import FileChange
 
 
@@ -19,7 +19,7 @@ def comparison(
     return Comparison(runs=(42, 57), sections=sections, files=files, over=over, knows_code=knows_code, notes=())
 
 
-def one(name: str, kind: Kind, **values: tuple[Any, Any]) -> Section:
+def one(name: str, kind: DifferenceKind, **values: tuple[Any, Any]) -> Section:
     found = (Difference(name=each, before=before, after=after) for each, (before, after) in values.items())
     return Section(name=name, kind=kind, differences=tuple(found))
 
@@ -31,33 +31,33 @@ def drawn(found: Comparison, *, lines: bool = True, width: int = 80) -> str:
     return console.file.getvalue()
 
 
-LR = one("parameters", Kind.ASKED, lr=(0.1, 0.2))
-LOSS = one("metrics", Kind.RESULT, loss=(0.5, 0.4))
+LR = one("parameters", DifferenceKind.ASKED, lr=(0.1, 0.2))
+LOSS = one("metrics", DifferenceKind.RESULT, loss=(0.5, 0.4))
 
 
 def test_the_verdict() -> None:
-    both = one("code", Kind.ASKED, snapshot=("sha256:1", "sha256:2"))
+    both = one("code", DifferenceKind.ASKED, snapshot=("sha256:1", "sha256:2"))
     script = FileChange(path="script", change="changed", diff="-a\n+b")
-    assert diff_page.verdict(comparison()) == "runs 42 and 57: the same was asked for, and the same came of it"
-    assert diff_page.verdict(comparison(LOSS)) == "runs 42 and 57: the same was asked for, and the results differ"
-    assert "they differ in parameters, and the same" in diff_page.verdict(comparison(LR))
-    assert "they differ in parameters and code, and the results" in diff_page.verdict(comparison(LR, both, LOSS))
-    assert "they differ in parameters and script" in diff_page.verdict(comparison(LR, files=(script,)))
-    assert diff_page.verdict(comparison(over=False)).endswith("the same was asked for; they have not both ended")
+    assert diff_page.verdict(comparison()) == "runs 42 and 57: same inputs, same results"
+    assert diff_page.verdict(comparison(LOSS)) == "runs 42 and 57: same inputs, different results"
+    assert "different parameters, same" in diff_page.verdict(comparison(LR))
+    assert "different parameters and code, different results" in diff_page.verdict(comparison(LR, both, LOSS))
+    assert "different parameters and script" in diff_page.verdict(comparison(LR, files=(script,)))
+    assert diff_page.verdict(comparison(over=False)).endswith("same inputs; they have not both finished")
 
 
 def test_the_verdict_on_code_that_nobody_kept() -> None:
     said = diff_page.verdict(comparison(knows_code=False))
-    assert said == "runs 42 and 57: the same was asked for, as far as is known, and the same came of it"
-    assert "they differ in parameters, and" in diff_page.verdict(comparison(LR, knows_code=False))
+    assert said == "runs 42 and 57: same inputs, as far as is known, same results"
+    assert "different parameters, same" in diff_page.verdict(comparison(LR, knows_code=False))
 
 
 def test_values_as_people_read_them() -> None:
     shown = drawn(
         comparison(
-            one("resources", Kind.ASKED, memory=(1 << 30, None)),
-            one("command", Kind.ASKED, command=(["python", "a b.py"], "python\n\x1b[31m")),
-            one("data", Kind.ASKED, corpora=(f"sha256:{'ab' * 32}", f"sha256:{'cd' * 32}")),
+            one("resources", DifferenceKind.ASKED, memory=(1 << 30, None)),
+            one("command", DifferenceKind.ASKED, command=(["python", "a b.py"], "python\n\x1b[31m")),
+            one("data", DifferenceKind.ASKED, corpora=(f"sha256:{'ab' * 32}", f"sha256:{'cd' * 32}")),
         )
     )
     assert "1.0 GB" in shown
@@ -78,5 +78,5 @@ def test_lines_of_files() -> None:
 
 
 def test_a_long_section_is_cut() -> None:
-    many = one("outputs", Kind.RESULT, **{f"f{index}": ("a", "b") for index in range(50)})
+    many = one("outputs", DifferenceKind.RESULT, **{f"f{index}": ("a", "b") for index in range(50)})
     assert "… 10 more: --json has all" in drawn(comparison(many))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.cli.gpu_checks import Machine
+from runyard.cli.doctor.gpu_checks import Machine
 
 
 class Bench:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runyard.cli import pairs
+from runyard.cli.input import key_values
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ from runyard.cli import pairs
 )
 def test_what_is_the_address_and_what_the_name(text: str, url: str, to: str | None, secret: str | None) -> None:
     expected = {"url": url, "to": to, "secret": secret}
-    assert pairs.input_file(text) == {name: value for name, value in expected.items() if value is not None}
+    assert key_values.input_file(text) == {name: value for name, value in expected.items() if value is not None}

@@ -12,8 +12,8 @@ import click
 import pytest
 
 from runyard import errors
-from runyard.cli import failures
 from runyard.cli.main import COMMANDS, cli
+from runyard.cli.show import failures
 
 HEAVY = ("rich", "http.client", "sqlalchemy", "starlette", "asyncio", "importlib.metadata", "yaml", "ssl")
 
@@ -105,7 +105,7 @@ def test_the_version() -> None:
         (errors.InvalidInput("two\nlines"), 2, "error: two lines\n"),
         (errors.YardUnreachable("gone"), 205, "error: gone\n"),
         (FileNotFoundError(2, "No such file or directory", "x"), 1, "error: x: no such file or directory\n"),
-        (KeyError("x"), 1, "error: something unexpected happened (KeyError: 'x')\nfix: RUNYARD_DEBUG=1 shows where\n"),
+        (KeyError("x"), 1, "error: unexpected error (KeyError: 'x')\nfix: RUNYARD_DEBUG=1 shows the traceback\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
     ],
@@ -139,7 +139,7 @@ def test_streams_may_be_closed(streams: str, tmp_path: Path) -> None:
 def test_a_document_is_written_at_once() -> None:
     """A command that goes on, such as `up --json`, is read from a pipe, too."""
     program = (
-        "import os\nfrom runyard.cli import output\n"
+        "import os\nfrom runyard.cli.show import output\n"
         "output.writer(True).write({'a': 1}, lambda console: None)\nos._exit(0)"
     )
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

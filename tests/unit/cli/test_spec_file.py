@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
-from runyard.cli import spec_file
+from runyard.cli.input import spec_file
 
 
 @pytest.fixture
@@ -56,17 +56,17 @@ def test_on_is_a_name_like_any_other(load) -> None:
     [
         ("command: [a\nname: b\n", r"run.yaml, line 2, column \d+: not YAML"),
         ("command: !!python/object/apply:os.system [ls]\n", "not YAML: could not determine a constructor"),
-        ("name: a\nname: b\n", "a name is given twice"),
-        ("", "holds no run"),
-        ("[]", "holds no run"),
-        ("just a text", "holds no run"),
-        ("- 1\n- 2\n", "holds no run"),
+        ("name: a\nname: b\n", "a key is given twice"),
+        ("", "contains no run"),
+        ("[]", "contains no run"),
+        ("just a text", "contains no run"),
+        ("- 1\n- 2\n", "contains no run"),
         ("runs: [{command: a}]\nproject: x\n", "'project' beside 'runs'"),
-        (b"name: \xff\xfe\n", "not a text in UTF-8"),
+        (b"name: \xff\xfe\n", "not UTF-8 text"),
         ("\tcommand: a\n", "not YAML"),
         ("{command: a, 1: b}", "1 is not the name of a field"),
-        ("[" * 5000, "not YAML: it cannot be understood"),
-        (f"name: {'9' * 5000}", "not YAML: it cannot be understood"),
+        ("[" * 5000, "not YAML: it cannot be parsed"),
+        (f"name: {'9' * 5000}", "not YAML: it cannot be parsed"),
     ],
 )
 def test_files_that_are_wrong_are_told_so(load, text: str | bytes, said: str) -> None:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from runyard import errors
-from runyard.cli.spec_options import override, spec_options
+from runyard.cli.input.spec_options import override, spec_options
 from runyard.model.spec import RunSpec
 
 
@@ -105,5 +105,5 @@ def test_code_and_data_go_over_the_file() -> None:
 
 
 def test_code_and_no_code_are_refused() -> None:
-    with pytest.raises(errors.InvalidInput, match="opposite"):
+    with pytest.raises(errors.InvalidInput, match="exclude each other"):
         spec_of("--code", ".", "--no-code", "--", "x")

@@ -8,10 +8,10 @@ import click
 import pytest
 
 from runyard import errors
+from runyard.cli.commands.sweep import command as sweep_command
+from runyard.cli.commands.sweep.submit import describe
+from runyard.cli.input.spec_options import shared_options, sweep_options
 from runyard.cli.main import cli
-from runyard.cli.spec_options import shared_options
-from runyard.cli.sweep import command as sweep_command
-from runyard.cli.sweep.submit import describe, sweep_options
 from runyard.model.sweep import SweepSpec
 
 
@@ -41,8 +41,8 @@ def test_what_is_typed_is_a_good_sweep() -> None:
     assert list(sweep.space.dimensions) == ["lr", "depth", "kind"]
     assert (sweep.method, sweep.trials, sweep.reps, sweep.parallel) == ("tpe", 60, 3, 8)
     assert sweep.objective is not None and sweep.objective.metric == "val/loss"
-    assert sweep.stopping is not None
-    assert (sweep.stopping.rule, sweep.stopping.first, sweep.stopping.factor) == ("asha", 2, 4)
+    assert sweep.stop is not None
+    assert (sweep.stop.rule, sweep.stop.first, sweep.stop.factor) == ("asha", 2, 4)
     assert (sweep.seed, sweep.name, sweep.run.params_as) == (7, "deep", "flags")
     assert (sweep.run.stop.grace, sweep.run.resources.cpus) == (5, 2)
 
@@ -65,7 +65,7 @@ def test_options_go_over_the_file() -> None:
         (["--", "train"], "nothing to sweep over"),
         (["--param", "lr=1,2"], "no command"),
         (["--param", "lr", "--", "train"], "'lr' is not a parameter"),
-        (["--param", "lr=1", "--minimize", "a", "--maximize", "b", "--", "train"], "opposite things"),
+        (["--param", "lr=1", "--minimize", "a", "--maximize", "b", "--", "train"], "exclude each other"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_way_out(words: list[str], said: str) -> None:

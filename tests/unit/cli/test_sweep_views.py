@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from runyard.cli import words
-from runyard.cli.sweep import grids, table, views
+from runyard.cli.commands.sweep import grids, table, views
+from runyard.cli.show import formats
 from runyard.client import Trial
 from runyard.model.sweep.objective import Goal, Objective
 
@@ -83,7 +83,7 @@ def test_a_parameter_is_shown_as_the_command_gets_it() -> None:
     assert drawn(grids.of_trials(found, "loss"), 80)[1].split() == [
         "1", "0.00066973203", "0.1235", "3", "succeeded", "41"
     ]  # fmt: skip
-    assert words.parameters({"lr": LEARNING_RATE}) == "lr=0.00066973203"
+    assert formats.parameters({"lr": LEARNING_RATE}) == "lr=0.00066973203"
 
 
 def test_where_there_is_no_room_for_each_parameter_they_share_a_column() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from runyard.cli import events, site, site_page, tables
+from runyard.cli.commands import events, site
+from runyard.cli.show import site_page, tables
 
 FAILED: dict[str, Any] = {
     "id": 7, "state": "failed", "reason": "staging", "detail": "/scratch/words does not exist at this site",

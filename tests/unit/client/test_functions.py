@@ -15,7 +15,7 @@ import pytest
 
 from runyard import errors, machine
 from runyard.client import functions
-from runyard.client.belongings import CodeHere
+from runyard.client.run_inputs import CodeHere
 
 Load = Callable[..., ModuleType]
 

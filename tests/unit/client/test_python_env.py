@@ -12,7 +12,7 @@ import pytest
 
 from runyard import errors
 from runyard.client import python_env
-from runyard.client.python_env import interpreter, wishes
+from runyard.client.python_env import interpreter, requested
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_conda_environments_are_listed_as_conda_reads_them(venv: Path, tmp_path:
     (venv / "conda-meta" / "history").write_text("")
     found = record(venv, tmp_path)
     assert found.conda == f"@EXPLICIT\n{told['url']}#{told['md5']}\n"
-    locked, texts = wishes.complete("sync", found, None)
+    locked, texts = requested.complete("sync", found, None)
     assert locked["kind"] == "conda"
     assert texts[locked["file"]].decode() == found.conda
 
@@ -117,7 +117,7 @@ def test_pyenv_is_not_asked_what_it_would_choose(venv: Path, tmp_path: Path) -> 
 def test_a_lock_is_the_same_for_all_who_have_the_same(venv: Path, tmp_path: Path) -> None:
     install(venv, "nets")
     install(venv, "mine", url=(tmp_path / "project").as_uri(), dir_info={"editable": True})
-    locked, texts = wishes.complete("sync", record(venv, tmp_path), tmp_path / "project")
+    locked, texts = requested.complete("sync", record(venv, tmp_path), tmp_path / "project")
     assert texts[locked["file"]] == b"nets==1.0\n"
     assert locked["python"] == f"{sys.version_info[0]}.{sys.version_info[1]}"
     assert len(texts) == 2
@@ -128,12 +128,12 @@ def test_what_cannot_be_built_elsewhere_is_named(venv: Path, tmp_path: Path, cod
     install(venv, "nets")
     install(venv, "mine", url="file:///home/ada/mine", dir_info={"editable": True})
     with pytest.raises(errors.InvalidInput, match=r"mine \(/home/ada/mine\)"):
-        wishes.complete("sync", record(venv, tmp_path), tmp_path / code if code else None)
+        requested.complete("sync", record(venv, tmp_path), tmp_path / code if code else None)
 
 
 def test_an_empty_environment_cannot_be_synced(venv: Path, tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInput, match="nothing to sync"):
-        wishes.complete("sync", record(venv, tmp_path), None)
+        requested.complete("sync", record(venv, tmp_path), None)
 
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -141,24 +141,24 @@ def test_an_empty_environment_cannot_be_synced(venv: Path, tmp_path: Path) -> No
 
 def test_words_and_files_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("nets\n")
-    assert wishes.resolve("sync", tmp_path) == "sync"
-    assert wishes.resolve("conda:nets", tmp_path) == "conda:nets"
-    found = wishes.resolve("requirements.txt", tmp_path)
+    assert requested.resolve("sync", tmp_path) == "sync"
+    assert requested.resolve("conda:nets", tmp_path) == "conda:nets"
+    found = requested.resolve("requirements.txt", tmp_path)
     assert found == python_env.EnvFile(path=tmp_path / "requirements.txt")
     with pytest.raises(errors.InvalidInput, match="there is no file"):
-        wishes.resolve("requirement.txt", tmp_path)
+        requested.resolve("requirement.txt", tmp_path)
 
 
 @pytest.mark.parametrize("line", ["-r other.txt", "-e .", "./mine.whl", "--constraint=c.txt", "."])
 def test_a_file_names_nothing_that_stays_here(venv: Path, tmp_path: Path, line: str) -> None:
     (tmp_path / "requirements.txt").write_text(f"nets\n{line}\n")
-    given = wishes.resolve(os.fspath(tmp_path / "requirements.txt"), tmp_path)
+    given = requested.resolve(os.fspath(tmp_path / "requirements.txt"), tmp_path)
     with pytest.raises(errors.InvalidInput, match="line 2"):
-        wishes.complete(given, record(venv, tmp_path), None)
+        requested.complete(given, record(venv, tmp_path), None)
 
 
 def test_a_yaml_file_is_for_conda(venv: Path, tmp_path: Path) -> None:
     (tmp_path / "environment.yml").write_text("dependencies: [-e .]\n")
-    made, texts = wishes.complete(wishes.resolve("environment.yml", tmp_path), record(venv, tmp_path), None)
+    made, texts = requested.complete(requested.resolve("environment.yml", tmp_path), record(venv, tmp_path), None)
     assert (made["kind"], made["name"]) == ("conda", "environment.yml")
     assert texts[made["file"]] == b"dependencies: [-e .]\n"

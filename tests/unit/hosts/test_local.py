@@ -29,7 +29,6 @@ def _program(directory: Path, name: str, script: str) -> None:
         ({"qhost": "exit 0"}, "gridengine"),
         ({"sinfo": "echo 'Unable to contact slurm controller' >&2; exit 1"}, None),
         ({"sinfo": "exit 1", "qhost": "exit 0"}, "gridengine"),
-        ({"sinfo": "exec sleep 600"}, None),
     ],
 )
 def test_a_scheduler_counts_when_it_answers(
@@ -38,5 +37,12 @@ def test_a_scheduler_counts_when_it_answers(
     for name, script in programs.items():
         _program(tmp_path, name, script)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(local, "SCHEDULER_PATIENCE_S", 0.5)
+    monkeypatch.setattr(local, "SCHEDULER_PATIENCE_S", 90.0)
     assert local.detect_scheduler() == found
+
+
+def test_a_scheduler_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _program(tmp_path, "sinfo", "exec sleep 600")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(local, "SCHEDULER_PATIENCE_S", 0.5)
+    assert local.detect_scheduler() is None

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runyard.hosts.base import Search
+from runyard.hosts.base import OutputSearch
 from runyard.hosts.far import outputs
 
 
 def find(place: Path, beat: Callable[[], None], *, whole: bool) -> list[dict[str, Any]]:
-    search = Search(directory=str(place), pattern=".*", whole=whole)
+    search = OutputSearch(directory=str(place), pattern=".*", whole=whole)
     return list(outputs.find(dataclasses.asdict(search), beat))
 
 

@@ -9,6 +9,7 @@ import pytest
 from runyard import errors
 from runyard.model import checkpoints
 from runyard.model.checkpoints import Checkpoint, Policy
+from runyard.model.values import Switch
 
 
 @pytest.mark.parametrize("name", ["last.pt", "tmp/x", "model.tmp/weights", "partial.pt", "a.b", ".hidden"])
@@ -42,9 +43,9 @@ def test_a_time_that_cannot_be_read(value: object) -> None:
 
 
 def test_what_is_usual_is_not_written_down() -> None:
-    usual = Checkpoint.parse(True)
-    assert usual is not None and set(usual.to_json()) == {"signal", "grace", "max_attempts"}
+    usual = Switch(Checkpoint).parse(True, "checkpoint")
+    assert set(usual.to_json()) == {"signal", "grace", "max_attempts"}
     told = {"every": "2m", "keep": 5, "prune": ["step-*.pt"]}
     made = Checkpoint.parse(told)
-    assert made is not None and made.to_json().items() >= told.items()
+    assert made.to_json().items() >= told.items()
     assert Checkpoint.parse(made.to_json()) == made

@@ -43,7 +43,7 @@ def test_what_is_no_digest_is_refused(digest: object) -> None:
 
 @pytest.mark.parametrize("second", ["x", "./x", "x/y"])
 def test_two_inputs_cannot_have_one_place(second: str) -> None:
-    with pytest.raises(errors.InvalidInput, match=r"two of them go to|lies below it"):
+    with pytest.raises(errors.InvalidInput, match=r"two files have the path|is below it"):
         parse({"digest": A, "to": "x"}, {"digest": B, "to": second})
 
 
@@ -72,19 +72,19 @@ def test_an_address_is_kept_with_its_name_and_the_name_of_a_secret() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"url": "file:///etc/passwd"}, "no web address"),
-        ({"url": "ftp://h/x"}, "no web address"),
-        ({"url": "/etc/passwd"}, "no web address"),
-        ({"url": "https://"}, "no web address"),
-        ({"url": "https://h:port/x"}, "no web address"),
-        ({"url": "https://ada:secret@h/x"}, "a password in it"),
+        ({"url": "file:///etc/passwd"}, "not a URL"),
+        ({"url": "ftp://h/x"}, "not a URL"),
+        ({"url": "/etc/passwd"}, "not a URL"),
+        ({"url": "https://"}, "not a URL"),
+        ({"url": "https://h:port/x"}, "not a URL"),
+        ({"url": "https://ada:secret@h/x"}, "contains a user or a password"),
         ({"url": "https://h/a b"}, "blanks"),
         ({"url": "https://h/x\r\nHost: other"}, "blanks"),
         ({"url": "https://h/"}, "no name for the file"),
         ({"url": "https://h/x", "to": "../x"}, "leads out"),
-        ({"url": "https://h/x", "secret": "a secret!"}, "no name of a secret"),
+        ({"url": "https://h/x", "secret": "a secret!"}, "not a name of a secret"),
         ({"url": "https://h/x", "digest": A}, "either a digest or a url"),
-        ({"digest": A, "to": "x", "secret": "s"}, "for a url"),
+        ({"digest": A, "to": "x", "secret": "s"}, "a secret needs a url"),
         ({"to": "x"}, "either a digest or a url"),
     ],
 )

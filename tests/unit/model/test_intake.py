@@ -11,13 +11,14 @@ from runyard.model.webhook import Webhook
 
 
 def test_names_that_are_formats_speak_them() -> None:
-    assert [Intake.parse(name, {}).format for name in ("tasks", "celery", "hpc-jobs")] == ["tasks", "celery", "tasks"]
-    assert [Intake.parse(name, {}).keep_trying for name in ("tasks", "celery")] == [True, False]
-    assert Intake.parse("celery", {"keep_trying": True}).keep_trying
+    names = ("tasks", "celery", "hpc-jobs")
+    assert [Intake.parse_table(name, {}).format for name in names] == ["tasks", "celery", "tasks"]
+    assert [Intake.parse_table(name, {}).keep_trying for name in ("tasks", "celery")] == [True, False]
+    assert Intake.parse_table("celery", {"keep_trying": True}).keep_trying
 
 
 def test_everything_can_be_said() -> None:
-    intake = Intake.parse(
+    intake = Intake.parse_table(
         "web",
         {
             "queue": "hpc-jobs",
@@ -41,22 +42,22 @@ def test_everything_can_be_said() -> None:
         ({"params": "lr"}, "intake.q.params: must be a table of parameters and where in the body they are"),
         ({"arguments": {"x": [1]}}, "intake.q.arguments: must be a table of texts, numbers and yes or no"),
         ({"durable": 1}, "intake.q.durable: must be true or false"),
-        ({"recipe": "../x"}, "intake.q.recipe: '../x' is not a good name"),
+        ({"recipe": "../x"}, "intake.q.recipe: '../x' is not a valid name"),
         (3, "intake.q: must be a mapping of names to values"),
     ],
 )
 def test_what_is_wrong_is_named(given: Any, sentence: str) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
-        Intake.parse("q", given)
+        Intake.parse_table("q", given)
     assert caught.value.message == sentence
 
 
 def test_an_intake_does_not_show_its_password() -> None:
-    assert "hush" not in repr(Intake.parse("q", {"broker": "amqp://me:hush@host"}))
+    assert "hush" not in repr(Intake.parse_table("q", {"broker": "amqp://me:hush@host"}))
 
 
 def test_parameters_are_picked_from_the_body() -> None:
-    intake = Intake.parse("q", {"params": {"lr": "settings.Learning rate", "all": "inputs"}})
+    intake = Intake.parse_table("q", {"params": {"lr": "settings.Learning rate", "all": "inputs"}})
     assert intake.pick({"settings": {"Learning rate": 1}, "inputs": {"a": 2}}) == {"lr": 1, "all": {"a": 2}}
     with pytest.raises(errors.InvalidInput, match=r"^the body has no 'settings.Learning rate'$"):
         intake.pick({"settings": {}})
@@ -78,7 +79,7 @@ def test_parameters_are_picked_from_the_body() -> None:
 )
 def test_what_is_no_address_of_a_webhook(url: str) -> None:
     with pytest.raises(errors.InvalidInput, match=r"^webhook.lab.url: ") as caught:
-        Webhook.parse("lab", {"url": url})
+        Webhook.parse_table("lab", {"url": url})
     assert "p@" not in str(caught.value)
 
 
@@ -90,7 +91,7 @@ def test_what_cannot_name_a_request(name: object) -> None:
 
 
 def test_a_webhook_wants_what_it_names() -> None:
-    lab = Webhook.parse("lab", {"url": "https://host/", "states": ["failed"], "recipes": ["train"]})
+    lab = Webhook.parse_table("lab", {"url": "https://host/", "states": ["failed"], "recipes": ["train"]})
     assert lab.wants({"state": "failed", "project": "x", "recipe": "train"})
     assert not lab.wants({"state": "failed", "project": "x", "recipe": None})
     assert not lab.wants({"state": "queued", "project": "x", "recipe": "train"})

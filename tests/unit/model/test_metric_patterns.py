@@ -26,12 +26,12 @@ def test_one_may_come_without_a_list() -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ({"stdout": ["("]}, "is no regular expression"),
+        ({"stdout": ["("]}, "is not a regular expression"),
         ({"stdout": ["loss=(.*)"]}, "has no named group for a value"),
         ({"stdout": [r"(?P<step>\d+)"]}, "has no named group for a value"),
         ({"stdout": [r"(?P<name>\w+)"]}, "has one of the groups 'name' and 'value'"),
-        ({"stdout": ["(?P<a b>x)"]}, "is no regular expression"),
-        ({"stdout": ["(?P<a>x{99999999999999999999})"]}, "is no regular expression"),
+        ({"stdout": ["(?P<a b>x)"]}, "is not a regular expression"),
+        ({"stdout": ["(?P<a>x{99999999999999999999})"]}, "is not a regular expression"),
         ({"stdout": ["(" * 20_000]}, f"longer than {LONGEST} characters"),
         ({"stdout": [3]}, "must be a text"),
         ({"stdout": 3}, "must be a list"),

@@ -59,8 +59,8 @@ def test_labels_in_three_ways(given: Any, labels: tuple[str, ...]) -> None:
         ("labels", "rack=", "'rack=' is not a label"),
         ("labels", {"rack": "a&b"}, "'rack=a&b' is not a label"),
         ("labels", ["a b"], "'a b' is not a label"),
-        ("node", [f"n{number}" for number in range(101)], "too many to name"),
-        ("exclude", ["n" * 200, "m" * 201], "too many to name"),
+        ("node", [f"n{number}" for number in range(101)], "too many names"),
+        ("exclude", ["n" * 200, "m" * 201], "too many names"),
     ],
 )
 def test_what_is_no_choice(field: str, value: Any, told: str) -> None:

@@ -38,7 +38,7 @@ def test_the_format_on_the_wire() -> None:
 
 
 def test_a_length_that_nobody_should_hold_in_memory_is_refused_at_once() -> None:
-    with pytest.raises(errors.InvalidInput, match="has a file of 8388609 bytes"):
+    with pytest.raises(errors.InvalidInput, match="contains a file of 8388609 bytes"):
         list(packs.unpack([packs.header(DIGEST, packs.LARGE + 1)]))
 
 

@@ -46,13 +46,13 @@ def test_a_file_needs_no_further_word() -> None:
     [
         ("sinc", "did you mean 'sync'?"),
         ("sync", "needs the digest of a file"),
-        ("conda:", "is no name of a conda environment"),
-        ("conda:../x", "is no name of a conda environment"),
+        ("conda:", "is not a name of a conda environment"),
+        ("conda:../x", "is not a name of a conda environment"),
         ("conda:/a\nb", "control character"),
-        ({"use": "none", "file": DIGEST}, "nothing to build"),
+        ({"use": "none", "file": DIGEST}, "'none' builds nothing"),
         ({"file": "../x"}, "not a digest"),
         ({"file": DIGEST, "kind": "npm"}, "python_env.kind"),
-        ({"file": DIGEST, "python": "3"}, "no version of Python"),
+        ({"file": DIGEST, "python": "3"}, "not a version of Python"),
         (3, "python_env"),
     ],
 )

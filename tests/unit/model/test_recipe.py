@@ -142,7 +142,7 @@ def test_values_are_quoted_for_the_shell() -> None:
         ({"command": ["x"], "comand": 1}, "recipe: unknown field 'comand'"),
         ({"command": ["x"], "params": {}}, "recipe: unknown field 'params'"),
         ({"command": ["x"], "schema": {"typ": "x"}}, "schema: the keyword 'typ' is not known"),
-        ({"command": ["{"]}, "command: a lone '{'"),
+        ({"command": ["{"]}, "command: a single '{'"),
         ({"command": ["{model.lr}"], "schema": SIMPLE["schema"]}, "command: the schema has no parameter 'model.lr'"),
         ({"command": ["x"], "bounds": {"cpu": 1}}, "bounds: unknown field 'cpu'"),
         ({"command": ["x"], "bounds": {"memory": "lots"}}, "bounds.memory: 'lots'"),
@@ -152,7 +152,7 @@ def test_values_are_quoted_for_the_shell() -> None:
             {"command": ["x"], "bounds": {"cpus": 2}, "resources_from": {"cpus": {"param": "a", "writing": "pbs"}}},
             "resources_from.cpus.writing: 'pbs' is not known",
         ),
-        ({"command": ["x"], "callers": ["a b"]}, "callers: 'a b' is not a good name"),
+        ({"command": ["x"], "callers": ["a b"]}, "callers: 'a b' is not a valid name"),
         ({"command": ["x"], "cwd": "here"}, "cwd: 'here' is not an absolute path"),
     ],
 )

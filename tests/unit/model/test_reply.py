@@ -79,7 +79,7 @@ def test_a_run_that_did_not_succeed_has_an_error() -> None:
 @pytest.mark.parametrize(
     ("given_reply", "sentence"),
     [
-        ({"fields": ["command"]}, "reply.fields: 'command' is not known"),
+        ({"fields": ["command"]}, "reply.fields[0]: 'command' is not known"),
         ({"values": {"error": "m.json"}}, "reply.values: 'error' is a name of runyard's own"),
         ({"values": ["m.json"]}, "reply.values: must be a mapping of names to files"),
         ({"files": ["../x"]}, "reply.files: '../x' leads out of the output directory"),

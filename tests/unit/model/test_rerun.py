@@ -104,7 +104,7 @@ def test_an_environment_that_was_built_is_built_again() -> None:
     [
         (None, "none was recorded"),
         ({**RECORDED, "freeze": None}, "none was recorded"),
-        ({**RECORDED, "conda": DIGEST}, "one of conda's"),
+        ({**RECORDED, "conda": DIGEST}, "a conda environment"),
         ({**RECORDED, "notes": ["nets==0.1 was installed from /home/ada/nets"]}, "nets==0.1 was installed from"),
     ],
 )
@@ -114,7 +114,7 @@ def test_an_environment_that_cannot_be_built_is_told(record: Any, why: str) -> N
     assert why in refused.value.message
 
 
-SITES = "it has the Python packages that its site has now"
+SITES = "uses the packages currently installed at the site"
 
 
 def told(**fields: Any) -> list[str]:
@@ -126,7 +126,7 @@ def test_nothing_is_told_of_a_run_whose_parts_are_all_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cwd", "used"), [("/home/ada/nets", "/home/ada/nets is used as it is now"), (None, "what its command names is")]
+    ("cwd", "used"), [("/home/ada/nets", "/home/ada/nets is used as it is now"), (None, "the files of its command are")]
 )
 def test_code_without_a_snapshot_is_told(cwd: str | None, used: str) -> None:
     (note,) = told(code=None, cwd=cwd)
@@ -142,7 +142,7 @@ def test_code_without_a_snapshot_is_told(cwd: str | None, used: str) -> None:
         ("none", f"{SITES} (its own cannot be built: none was recorded)"),
         ({"use": "record", "record": {**RECORDED, "notes": ["n is from /x"]}},
          f"{SITES} (its own cannot be built: n is from /x)"),
-        ("conda:nets", "it has the conda environment nets of its site as that is now"),
+        ("conda:nets", "uses the conda environment nets of the site as it is now"),
     ],
 )  # fmt: skip
 def test_an_environment_that_is_not_built_is_told(python_env: Any, note: str) -> None:

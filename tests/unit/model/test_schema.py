@@ -4,7 +4,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runyard import errors
@@ -167,7 +167,6 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=600, deadline=None)
 @given(st.data())
 def test_verdicts_are_those_of_a_complete_validator(data: st.DataObject) -> None:
     rules, value = data.draw(SCHEMAS), data.draw(VALUES)

@@ -11,7 +11,9 @@ from runyard.model.secret import Secret
 
 
 def test_a_secret() -> None:
-    made = Secret.parse("store", {"file": "/run/secrets/store", "hosts": ["Data.example", "h:8443"], "scheme": "Token"})
+    made = Secret.parse_table(
+        "store", {"file": "/run/secrets/store", "hosts": ["Data.example", "h:8443"], "scheme": "Token"}
+    )
     assert (made.hosts, made.scheme) == (("data.example", "h:8443"), "Token")
 
 
@@ -19,8 +21,8 @@ def test_a_secret() -> None:
     ("given", "told"),
     [
         ("/run/secrets/store", "must be a mapping"),
-        ({"file": "/x"}, "says no hosts"),
-        ({"hosts": ["h"]}, "secrets.store.file"),
+        ({"file": "/x"}, "secrets.store: no hosts"),
+        ({"hosts": ["h"]}, "secrets.store: no file"),
         ({"file": "/x", "hosts": ["https://h/"]}, "is no host"),
         ({"file": "/x", "hosts": ["*"]}, "is no host"),
         ({"file": "/x", "hosts": ["h"], "scheme": "Bearer x"}, "is no word"),
@@ -28,4 +30,4 @@ def test_a_secret() -> None:
 )
 def test_bad_ones_are_refused(given: Any, told: str) -> None:
     with pytest.raises(errors.InvalidInput, match=told):
-        Secret.parse("store", given)
+        Secret.parse_table("store", given)

@@ -50,7 +50,7 @@ def test_the_name_of_a_node(login: str, name: str) -> None:
     [
         ({"ssh": []}, "has nodes"),
         ({"dir": None}, "needs a directory"),
-        ({"ssh": ["ada@hoff", "bob@hoff"], "options": {}}, "two nodes are called 'hoff'"),
+        ({"ssh": ["ada@hoff", "bob@hoff"], "options": {}}, "two nodes have the name 'hoff'"),
         ({"options": {"hof.cpus": "1"}}, "there is no node 'hof'"),
         ({"options": {"cups": "1"}}, "options.cups: there is no such option"),
         ({"options": {"cpus": "many"}}, "'many' is not a number"),

@@ -58,7 +58,7 @@ def test_defaults_are_not_written_down() -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence", "fix"),
     [
-        ({}, "run: no command", "say what to run"),
+        ({}, "run: no command", "give a command"),
         ({"command": []}, "run: no command", ""),
         ({"command": [""]}, "first word is empty", ""),
         ({"command": [1]}, "command[0]: must be a text", ""),
@@ -77,7 +77,7 @@ def test_defaults_are_not_written_down() -> None:
         ({"command": "x", "resources": {"memory": "9999999P"}}, "resources.memory:", ""),
         ({"command": "x", "resources": {"time": "-2h"}}, "resources.time:", ""),
         ({"command": "x", "resources": [1]}, "resources: must be a mapping", ""),
-        ({"command": "x", "project": "../etc"}, "project: '../etc' is not a good name", ""),
+        ({"command": "x", "project": "../etc"}, "project: '../etc' is not a valid name", ""),
         ({"command": "x", "project": "a/b"}, "project:", ""),
         ({"command": "x", "env": {"A=B": "c"}}, "env: 'A=B' is not a variable name", ""),
         ({"command": "x", "env": {"A": 1}}, "env.A: must be a text", ""),
@@ -91,7 +91,7 @@ def test_defaults_are_not_written_down() -> None:
         ({"command": "x", "name": "a\udcff"}, "name: must be valid Unicode", ""),
         ({"command": "x", "idempotency_key": "\ud800"}, "idempotency_key: must be valid Unicode", ""),
         ({"command": "x", "stop": {"signal": "KILL"}}, "stop.signal: 'KILL' is not known", ""),
-        ({"command": "x", "tags": ["a b"]}, "tags: 'a b' is not a good name", ""),
+        ({"command": "x", "tags": ["a b"]}, "tags: 'a b' is not a valid name", ""),
         ({"command": "x", "params": {"a": object()}}, "params:", ""),
         ({"command": "x", "seed": -1}, "seed:", ""),
         ([], "run: must be a mapping", ""),

@@ -8,7 +8,7 @@ import posixpath
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard import errors
@@ -117,7 +117,6 @@ PARTS = st.lists(st.sampled_from(["a", "b", "c", "..", "."]), min_size=1, max_si
 LINK_PATHS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3).map("/".join)
 
 
-@settings(max_examples=300)
 @given(st.dictionaries(LINK_PATHS, PARTS, min_size=1, max_size=6))
 def test_no_set_of_links_that_is_accepted_leads_out(
     tmp_path_factory: pytest.TempPathFactory, links: dict[str, str]

@@ -9,7 +9,7 @@ import pytest
 
 from runyard import errors
 from runyard.model import ranges
-from runyard.model.exits import wait_code
+from runyard.model.exit_codes import wait_code
 from runyard.model.resources import Capacity, Gpu, Resources
 from runyard.model.selectors import parse_selectors, sweep_number
 from runyard.model.states import RUN_MOVES, AttemptState, Reason, RunState, attempt_advances, check_run_move
@@ -104,7 +104,12 @@ def test_wire_bodies_survive_json() -> None:
         key=key, batch="b", position=1, spec={"command": "x"}, argv=["x"], resources=Resources(cpus=2, time=5),
         avoid=("n1", "n2"),
     )  # fmt: skip
-    report = Report(key=key, state=AttemptState.ENDED, record={"ending": "exit"}, outputs=[{"path": "p"}])
+    report = Report(
+        key=key,
+        state=AttemptState.ENDED,
+        record={"ending": "exit"},
+        outputs=[{"path": "p", "size": 1, "digest": f"sha256:{'0' * 64}", "mode": 0o644}],
+    )
     stop = StopOrder(key=key, reason="user")
     bodies = [
         Hello(site="s", agent="a", node="n", boot_id="b", version="v", total=capacity),
@@ -112,7 +117,8 @@ def test_wire_bodies_survive_json() -> None:
         SyncResponse(claims=[claim], stops=[stop], settled=[key], more=True),
     ]
     for body in bodies:
-        assert type(body).from_json(json.loads(json.dumps(body.to_json()))) == body
+        read = type(body).parse
+        assert read(json.loads(json.dumps(body.to_json()))) == body
 
 
 def test_errors_cross_http() -> None:

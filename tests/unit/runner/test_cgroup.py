@@ -69,7 +69,7 @@ def test_without_control_groups_there_is_none(tmp_path: Path) -> None:
         (cgroup.V1, "oom_kill_disable 0\nunder_oom 0\n", 0),
     ],
 )
-def test_a_group_tells_what_happened(tmp_path: Path, layout: cgroup.Layout, events: str, kills: int) -> None:
+def test_a_group_tells_what_happened(tmp_path: Path, layout: cgroup.CgroupLayout, events: str, kills: int) -> None:
     group = cgroup.Group(str(tmp_path), layout)
     assert (group.oom_kills(), group.peak(), group.processes()) == (0, 0, [])
     (tmp_path / layout.events).write_text(events)

@@ -54,7 +54,7 @@ def test_the_judge_looks_closer_the_less_room_there_is(small: tree.Process, monk
     monkeypatch.setattr(memory, "_SHARE", 0)  # where looking takes long, as on a busy machine, it is done less often
     delays = []
     for limit in (100 * GB, small.rss + GB, small.rss + (10 << 20)):
-        judge = memory.Measured(limit)
+        judge = memory.MeasuredLimit(limit)
         assert judge.verdict([small]) is None
         delays.append(judge.delay)
     assert delays[0] == 0.5
@@ -64,11 +64,11 @@ def test_the_judge_looks_closer_the_less_room_there_is(small: tree.Process, monk
 def test_the_kernel_s_own_count_is_the_judge(own: tree.Process) -> None:
     pss = memory.total_pss([own])
     assert 0 < pss <= own.rss * 1.2
-    message = memory.Measured(1 << 20).verdict([own])
+    message = memory.MeasuredLimit(1 << 20).verdict([own])
     assert message is not None
     assert "of the 1.0 MB granted" in message
     assert own.name in message
-    assert memory.Measured(pss * 4).verdict([own]) is None
+    assert memory.MeasuredLimit(pss * 4).verdict([own]) is None
 
 
 def test_a_peak_of_one_process_is_its_rss() -> None:

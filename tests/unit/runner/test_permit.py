@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runyard.runner import kernel, permit
-from runyard.runner.attendant import Attendant
+from runyard.runner.supervisor import Attendant
 
 
 def given(seconds: float, **changes: Any) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_what_somebody_else_put_there_is_not_used(base: Path, tmp_path: Path, ki
         target.symlink_to(tmp_path / "elsewhere")
     else:
         target.touch()
-    with pytest.raises(BadSpec, match="somebody else's"):
+    with pytest.raises(BadSpec, match="belongs to another user"):
         made(base)
 
 

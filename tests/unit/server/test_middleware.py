@@ -12,9 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from runyard import errors
 from runyard.server.auth import HostCheck
-from runyard.server.counts import RequestCounts
 from runyard.server.middleware import Perimeter
-from runyard.server.service import Service
+from runyard.server.service import RequestCounts, Service
 
 SCOPE = {"type": "http", "method": "GET", "path": "/x", "headers": [(b"host", b"localhost")], "server": None}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runyard.model.states import Reason, RunState
-from runyard.yard.evidence import ENDINGS, judge
+from runyard.yard.runs.evidence import ENDINGS, judge
 
 
 @pytest.mark.parametrize("ending", sorted(ENDINGS))

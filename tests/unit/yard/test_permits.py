@@ -1,4 +1,4 @@
-"""Which attempts have a permit, and what silence means for them: the tables of `runyard.yard.permits`."""
+"""Which attempts have a permit, and what silence means for them: the tables of `runyard.yard.agents.permits`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runyard.yard import permits
-from runyard.yard.permits import MARGIN_S, Fate, Vigil
+from runyard.yard.agents import permits
+from runyard.yard.agents.permits import MARGIN_S, AttemptFate, Vigil
 
 TWICE = {"retry": {"max": 2}}
 
@@ -49,18 +49,18 @@ def test_an_agent_that_comes_once_in_a_while_may_miss_a_turn() -> None:
 @pytest.mark.parametrize(
     ("silent_for", "permit", "expected"),
     [
-        (0, 120, Fate.GOES_ON),
-        (120, 120, Fate.GOES_ON),
-        (120 + 10 + MARGIN_S - 1, 120, Fate.GOES_ON),
-        (120 + 10 + MARGIN_S, 120, Fate.GONE),
-        (100_000, 120, Fate.GONE),
-        (2000, 120_000, Fate.GOES_ON),  # `lost_after` is for those without a permit
-        (999, None, Fate.GOES_ON),
-        (1001, None, Fate.LOST),
-        (-50, 120, Fate.GOES_ON),
+        (0, 120, AttemptFate.GOES_ON),
+        (120, 120, AttemptFate.GOES_ON),
+        (120 + 10 + MARGIN_S - 1, 120, AttemptFate.GOES_ON),
+        (120 + 10 + MARGIN_S, 120, AttemptFate.GONE),
+        (100_000, 120, AttemptFate.GONE),
+        (2000, 120_000, AttemptFate.GOES_ON),  # `lost_after` is for those without a permit
+        (999, None, AttemptFate.GOES_ON),
+        (1001, None, AttemptFate.LOST),
+        (-50, 120, AttemptFate.GOES_ON),
     ],
 )
-def test_what_silence_means(silent_for: float, permit: float | None, expected: Fate) -> None:
+def test_what_silence_means(silent_for: float, permit: float | None, expected: AttemptFate) -> None:
     assert permits.fate(silent_for, permit, grace=10, lost_after=1000) is expected
 
 

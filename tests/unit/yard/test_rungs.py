@@ -10,7 +10,7 @@ from runyard.model.metrics import Point
 from runyard.model.sweep.objective import Goal, Objective
 from runyard.model.sweep.stopping import Stopping
 from runyard.yard.sweeps import rungs
-from runyard.yard.sweeps.log import Decision, History, Kind
+from runyard.yard.sweeps.decision_log import Decision, DecisionKind, History
 from runyard.yard.sweeps.rungs import Reached, Standing
 
 SMALL, LARGE = Objective(metric="loss"), Objective(metric="acc", goal=Goal.MAXIMIZE)
@@ -78,7 +78,7 @@ def test_the_best_third_go_on(objective: Objective, values: list[float], stops: 
 def test_a_stop_says_why() -> None:
     stop = rungs.judge(7, Stopping.parse("asha"), SMALL, history([0.42, 0.5, 0.81], 2), seen(3, 0.81, 2))
     assert stop is not None
-    assert stop.kind is Kind.STOP
+    assert stop.kind is DecisionKind.STOP
     assert stop.body["detail"] == "stopped by sweep S7 at step 9: loss 0.81, worse than the best third (0.42)"
 
 
@@ -91,14 +91,14 @@ def test_the_median_of_the_others() -> None:
 
 def test_repetitions_are_judged_by_their_mean() -> None:
     known = history([1.0, 2.0, 9.0])
-    known.add(Decision(kind=Kind.RUNG, trial=3, run_id=200, body=seen(3, -8.5).body))
+    known.add(Decision(kind=DecisionKind.RUNG, trial=3, run_id=200, body=seen(3, -8.5).body))
     assert rungs.judge(1, Stopping.parse("asha"), SMALL, known, seen(3, -8.5)) is None
 
 
 def test_who_is_through_is_not_stopped() -> None:
     known = history([1.0, 2.0, 3.0], 2)
     rows = [{"run": 101, "rep": 1, "state": "succeeded", "reason": None, "value": 1.0, "step": 9}]
-    known.add(Decision(kind=Kind.TELL, trial=1, body={"state": "complete", "value": 1.0, "n": 1, "rows": rows}))
+    known.add(Decision(kind=DecisionKind.TELL, trial=1, body={"state": "complete", "value": 1.0, "n": 1, "rows": rows}))
     asha = Stopping.parse("asha")
     assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2)) is None
     assert rungs.judge(1, asha, SMALL, known, seen(3, 3.0, 2, newest=10)) is not None
@@ -116,7 +116,7 @@ def test_repetitions_are_awaited_unless_all_that_is_likely_is_worse() -> None:
     asha, known = Stopping.parse("asha"), history([1.0, 2.0, 9.0])
     assert rungs.judge(1, asha, SMALL, known, seen(3, 9.0, awaited=1)) is None, "one value has no interval"
     for value, stops in ((-8.5, False), (9.1, True)):
-        more = known.with_tail([Decision(kind=Kind.RUNG, trial=3, run_id=200, body=seen(3, value).body)])
+        more = known.with_tail([Decision(kind=DecisionKind.RUNG, trial=3, run_id=200, body=seen(3, value).body)])
         assert (rungs.judge(1, asha, SMALL, more, seen(3, value, awaited=1)) is not None) == stops
 
 

@@ -1,4 +1,4 @@
-"""Drop boxes: directories in which people without a token hand in runs, see `runyard.model.bundle`."""
+"""Drop boxes: directories where users without a token submit runs, see `runyard.model.bundle`."""
 
 from runyard.agent.spool.link import SpoolLink
 from runyard.agent.spool.spool import Spool

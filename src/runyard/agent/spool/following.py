@@ -1,4 +1,4 @@
-"""Bundles that were taken: their state, log and results are written beside them, and wishes for their end are heard."""
+"""Submitted bundles: write their state, log and results beside them, and handle cancel requests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Following(Loop):
         self._told[name] = str(error)
 
     def _forget(self, box: int, there: set[str]) -> None:
-        """Who takes an ended bundle away has seen enough of it."""
+        """The state of a finished bundle is deleted after its owner has deleted the bundle."""
         for note in self._notes.all():
             if note.over and f"{note.name}{names.HANDED_IN}" not in there:
                 shelf.remove(box, note)
@@ -71,7 +71,7 @@ class Following(Loop):
                 self._notes.keep(note.evolve(over=True))
 
     def _stop(self, box: int, there: set[str]) -> None:
-        """A wish for its end is good from its owner, and from whoever can do everything here anyway."""
+        """Cancel requests are accepted from the owner, from root and from the agent's own user."""
         for note in self._notes.all():
             wish = f"{note.name}{names.CANCEL}"
             if note.id is None or note.cancelled or note.over or wish not in there:
@@ -90,7 +90,7 @@ class Following(Loop):
     def _cancel(self, note: Note, run: int) -> None:
         try:
             self._link.cancel(run)
-        except errors.Conflict as error:  # it has ended by itself
+        except errors.Conflict as error:  # it has finished by itself
             log.info("drop box %s: %s", self._path, error)
         self._notes.keep(note.evolve(cancelled=True))
 
@@ -104,19 +104,19 @@ class Following(Loop):
                 self._written.pop(note.name, None)
 
     def _put(self, box: int, note: Note, write: Callable[[Shelf], None]) -> bool:
-        """False: it is to be tried again. Where somebody else is in the way, the run goes on without."""
+        """False: to be retried. If a directory of another user is in the way, the run continues without a state."""
         try:
             with shelf.opened(box, note) as beside:
                 write(beside)
         except NotOurs as error:
             self._tell(note.name, error)
-        except (OSError, errors.NotFound) as error:  # the yard may have lost a result: no other waits for that
+        except (OSError, errors.NotFound) as error:  # the yard may have lost a result: others do not wait for it
             self._tell(note.name, error)
             return False
         return True
 
     def _write(self, note: Note, run: Json, beside: Shelf) -> None:
-        """Who reads that it is over finds all of its log and of its results."""
+        """The final state is written after the whole log and all results."""
         state: Json = {"bundle": note.name, **{name: run.get(name) for name in SHOWN}}
         self._copy_log(beside, run)
         if RunState(run["state"]) in FINAL:

@@ -1,4 +1,4 @@
-"""What whoever looks into a drop box asks of the yard. Over HTTP, or in the yard's own process."""
+"""Requests of a drop box's process to the yard, over HTTP or in the yard's own process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SpoolLink(Protocol):
     def look(self, ids: Sequence[int]) -> list[Json]: ...
 
     def read_log(self, run: int, offset: int) -> bytes:
-        """A piece from there on; empty at the end."""
+        """A chunk from the offset on; empty at the end."""
         ...
 
     def outputs(self, run: int) -> list[Json]: ...

@@ -1,7 +1,7 @@
-"""Bundles as they lie in a drop box, where everything may be made by somebody who means harm.
+"""Safe reading of bundles in a drop box, whose contents may be malicious.
 
-Nothing is followed and nothing is opened by a path: every folder is opened relative to the one above it, and what was
-looked at is compared with what was opened.
+No link is followed and nothing is opened by a path: every directory is opened relative to its parent, and the opened
+file is compared with the one that was listed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from runyard import errors
 from runyard.model import paths, units
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that came in between does not hold us up
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that replaces a file does not block
 GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION, which file systems answer with an int
-DEEPEST = 50  # folders in each other, each of them open while it is looked at
+DEEPEST = 50  # nested directories, each of them open during the scan
 _KINDS = {
     stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
     stat.S_IFBLK: "a device", stat.S_IFCHR: "a device",
@@ -33,7 +33,7 @@ Identity = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Most:
-    """What one bundle may have."""
+    """Limits of one bundle."""
 
     bytes: int
     files: int
@@ -41,15 +41,15 @@ class Most:
 
 @dataclass(kw_only=True, slots=True)
 class Bundle:
-    """What was seen in one."""
+    """The contents of one bundle."""
 
-    owner: int  # the uid to whom all of it belongs
+    owner: int  # the uid that owns all of it
     files: dict[str, os.stat_result] = field(default_factory=dict)  # by path below the bundle
     folders: dict[str, os.stat_result] = field(default_factory=dict)
     size: int = 0
 
     def fingerprint(self) -> str:
-        """Another one when anything in it was changed, added or removed."""
+        """Differs if anything in it was changed, added or removed."""
         seen = [(path, identity(status)) for path, status in sorted({**self.files, **self.folders}.items())]
         return hashlib.sha256(repr(seen).encode()).hexdigest()
 
@@ -59,14 +59,14 @@ def identity(status: os.stat_result) -> Identity:
 
 
 def generation(name: str, box: int) -> int:
-    """Tells a folder from a later one that was given the same inode; 0 where nobody says."""
+    """Distinguishes a directory from a later one with the same inode; 0 if the file system does not report it."""
     with contextlib.suppress(OSError, Changed, errors.InvalidInput), opened(name, DIRECTORY, box, name) as folder:
         return int.from_bytes(fcntl.ioctl(folder, GET_GENERATION, bytes(8))[:4], sys.byteorder)
     return 0
 
 
 def look(bundle: int, most: Most) -> Bundle:
-    """At everything below this open folder; raises InvalidInput for what may not be there."""
+    """Everything below this open directory; raises InvalidInput for what a bundle may not contain."""
     root = os.fstat(bundle)
     seen = Bundle(owner=root.st_uid)
     _Look(seen, root.st_dev, most).into(bundle, "", 0)
@@ -79,7 +79,7 @@ class _Look:
 
     def into(self, folder: int, above: str, depth: int) -> None:
         if depth > DEEPEST:
-            raise errors.InvalidInput(f"{above[:80]}…: more than {DEEPEST} folders in each other", "make it flatter")
+            raise errors.InvalidInput(f"{above[:80]}…: more than {DEEPEST} nested directories", "use fewer levels")
         for name in os.listdir(folder):
             path = paths.relative(f"{above}{name}", "bundle")
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -94,7 +94,7 @@ class _Look:
     def _check(self, path: str, status: os.stat_result) -> None:
         _check_kind(path, status)
         if status.st_uid != self._seen.owner:
-            raise errors.InvalidInput(f"{path} belongs to somebody else than the bundle", "copy it")
+            raise errors.InvalidInput(f"{path} and the bundle have different owners", "copy it")
         if status.st_dev != self._device:
             raise errors.InvalidInput(f"{path} is on another file system than the bundle", "copy it")
         self._seen.size += status.st_size if stat.S_ISREG(status.st_mode) else 0
@@ -108,15 +108,15 @@ def _check_kind(path: str, status: os.stat_result) -> None:
     kind = stat.S_IFMT(status.st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
         what = _KINDS.get(kind, "no file")
-        raise errors.InvalidInput(f"{path} is {what}", "a bundle has plain files and folders only")
+        raise errors.InvalidInput(f"{path} is {what}", "a bundle has plain files and directories only")
     if kind == stat.S_IFREG and status.st_nlink != 1:
-        raise errors.InvalidInput(f"{path} has another name somewhere (a hard link)", "copy it")
+        raise errors.InvalidInput(f"{path} has more than one hard link", "copy it")
 
 
 @contextlib.contextmanager
 def opened(name: str, flags: int, folder: int, path: str) -> Iterator[int]:
-    """Relative to the folder.
-    Raises Changed where something else has come in between, InvalidInput where it cannot be read."""
+    """Relative to the directory.
+    Raises Changed if it was replaced meanwhile, InvalidInput if it cannot be read."""
     try:
         file = os.open(name, flags, dir_fd=folder)
     except OSError as error:
@@ -131,7 +131,7 @@ def opened(name: str, flags: int, folder: int, path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def opened_below(bundle: int, path: str, seen: os.stat_result) -> Iterator[int]:
-    """The very file that was looked at."""
+    """The same file that was listed."""
     with contextlib.ExitStack() as stack:
         folder, (*above, name) = bundle, path.split("/")
         for part in above:
@@ -159,4 +159,4 @@ def read_text(bundle: int, path: str, seen: os.stat_result, longest: int) -> byt
 
 
 class Changed(Exception):
-    """It is not what it was a moment ago: somebody still writes."""
+    """It has changed since it was listed: it is still being written."""

@@ -1,5 +1,5 @@
-"""What the agent knows of bundles, where nobody else can write. What it is about to hand in stands here first: an agent
-that is killed in between hands in the very same again, under the same key, and the yard knows that key."""
+"""The agent's records of bundles, writable by the agent alone. A submission is recorded first: an agent that is killed
+meanwhile submits the same run again under the same key, which the yard recognizes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from runyard.hosts import local
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
     name: str  # of the bundle
-    inode: int  # of its folder: another one is another bundle
+    inode: int  # of its directory: another inode is another bundle
     key: str  # of the run, and of the state beside the bundle
-    generation: int = 0  # of that inode, where the file system says so: an inode is soon used again
+    generation: int = 0  # of that inode, if the file system reports it: inodes are soon reused
     owner: str = ""
     run: dict[str, Any] | None = None
     id: int | None = None
     refused: str = ""  # why
     cancelled: bool = False
-    over: bool = False  # the last has been written beside it
+    over: bool = False  # its final state was written
 
     @property
     def is_pending(self) -> bool:
-        """It is to be handed in."""
+        """It is to be submitted."""
         return self.id is None and not self.refused
 
     def is_of(self, inode: int, generation: int) -> bool:
-        """Whether that folder is the bundle."""
+        """Whether that directory is the bundle."""
         return inode == self.inode and (generation == self.generation or not (generation and self.generation))
 
     def evolve(self, **changes: Any) -> Note:
@@ -48,7 +48,7 @@ def new_key() -> str:
 
 
 class Notes:
-    """Of one drop box. Threads may share it."""
+    """Records of one drop box. Threads may share it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self._lock = directory, threading.Lock()
@@ -75,7 +75,7 @@ class Notes:
             self._path(name).unlink()
 
     def _path(self, name: str) -> Path:
-        """A name that somebody else chose becomes no path."""
+        """An untrusted name must not become a path."""
         return self._directory / f"{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}.json"
 
 

@@ -1,4 +1,4 @@
-"""A bundle becomes a run: its folders become trees, and the run names these by their digests."""
+"""Turns a bundle into a run: its directories become trees, which the run refers to by digest."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from runyard.model.digest import check_digest
 from runyard.model.spec import RunSpec
 from runyard.model.tree import Tree, TreeFile, TreeLink
 
-HALF = "hand it in again: it was copied in part, or changed on its way"
+HALF = "submit it again: it was copied incompletely, or changed meanwhile"
 
 
 @dataclass(kw_only=True, slots=True)
 class Request:
-    """What is handed to the yard."""
+    """What is sent to the yard."""
 
     run: dict[str, Any]
-    files: dict[str, str] = field(default_factory=dict)  # by digest, where it is in the bundle
-    texts: dict[str, bytes] = field(default_factory=dict)  # by digest, what is in no file: the trees
+    files: dict[str, str] = field(default_factory=dict)  # by digest, the path in the bundle
+    texts: dict[str, bytes] = field(default_factory=dict)  # by digest, contents without a file: the trees
 
     @property
     def project(self) -> str:
@@ -33,7 +33,7 @@ class Request:
 
 
 def read(bundle: int, seen: Bundle) -> Request:
-    """Raises InvalidInput, with the sentence for whoever handed it in."""
+    """Raises InvalidInput, with a sentence for the submitter."""
     _check_parts(seen)
     return _Reading(bundle, seen).request()
 
@@ -42,9 +42,9 @@ def _check_parts(seen: Bundle) -> None:
     for path in (*seen.files, *seen.folders):
         top = path.partition("/")[0]
         if top not in names.PARTS:
-            raise errors.InvalidInput(f"{path} has no place in a bundle", f"it has {', '.join(names.PARTS)}")
+            raise errors.InvalidInput(f"{path} does not belong in a bundle", f"it has {', '.join(names.PARTS)}")
     if RUN not in seen.files:
-        raise errors.InvalidInput(f"it has no {RUN}", "rename a bundle into its place when it is complete")
+        raise errors.InvalidInput(f"it has no {RUN}", "rename a bundle to NAME.run when it is complete")
 
 
 class _Reading:
@@ -59,7 +59,7 @@ class _Reading:
         run["code"] = self._code(run.get("code"))
         run["data"] = self._data(run.get("data"))
         if self._links:
-            raise errors.InvalidInput(f"{LINKS}: {next(iter(self._links))!r} is no folder of this bundle")
+            raise errors.InvalidInput(f"{LINKS}: {next(iter(self._links))!r} is not a directory of this bundle")
         spec = RunSpec.parse({name: value for name, value in run.items() if value not in (None, [])})
         self._add_loose(spec)
         self._request.run = spec.to_json()
@@ -88,7 +88,7 @@ class _Reading:
         return {"tree": tree.digest, "files": len(tree.files), "size": tree.size, "git": given.get("git")}
 
     def _data(self, said: object) -> list[dict[str, Any]]:
-        """Those that run.json names, and without a word all that are there."""
+        """The directories that run.json names, or by default all."""
         items = self._folders_of_data() if said is None else said
         if not isinstance(items, list):
             raise errors.InvalidInput("run.json: data: must be a list", 'write it like: "data": [{"to": "corpora"}]')
@@ -110,14 +110,14 @@ class _Reading:
         known = tuple(told)
         for path in self._seen.files:
             if path.startswith(f"{DATA}/") and not path.startswith(known):
-                raise errors.InvalidInput(f"{path} is in no folder that run.json names", "name it, or remove it")
+                raise errors.InvalidInput(f"{path} is in no directory that run.json names", "name it, or remove it")
 
     def _tree(self, folder: str, said: object) -> Tree:
         inside = {path: status for path, status in self._seen.files.items() if path.startswith(f"{folder}/")}
         files = [self._file(path, folder) for path in inside]
         tree = Tree.build(files, self._links.pop(folder, ()))
         if said is not None and check_digest(said, "run.json: tree") != tree.digest:
-            raise errors.InvalidInput(f"{folder} is not what run.json says it is", HALF)
+            raise errors.InvalidInput(f"{folder} does not have the digest in run.json", HALF)
         self._request.texts[tree.digest] = tree.encode()
         return tree
 
@@ -128,7 +128,7 @@ class _Reading:
         return TreeFile(path[len(folder) + 1 :], digest, status.st_size, bool(status.st_mode & 0o100))
 
     def _add_loose(self, spec: RunSpec) -> None:
-        """What a run names by its digest comes with it: nobody reads the yard's other files by guessing."""
+        """Files that a run names by digest must be in the bundle, so that no user can read other files of the yard."""
         git = spec.code.git if spec.code else None
         wanted = {*spec.python_env.digests(), *(item.digest for item in spec.inputs)}
         wanted |= {git.diff} if git and git.diff else set()
@@ -137,5 +137,5 @@ class _Reading:
             if path not in self._seen.files:
                 raise errors.InvalidInput(f"run.json names {digest}, and there is no {path}", HALF)
             if looking.read_digest(self._bundle, path, self._seen.files[path]) != digest:
-                raise errors.InvalidInput(f"{path} is not what its name says", HALF)
+                raise errors.InvalidInput(f"{path} does not have the digest in its name", HALF)
             self._request.files[digest] = path

@@ -1,7 +1,7 @@
-"""What is written beside a bundle: NAME.state/ with state.json, log and outputs/.
+"""The state beside a bundle: NAME.state/ with state.json, log and outputs/.
 
-Whoever owns the drop box can put anything in its place. So it is opened without following links, must belong to us and
-must have our key in it, and everything is written relative to the opened folder.
+The owner of the drop box can replace it by anything. So it is opened without following links, must belong to us and
+contain our key, and everything is written relative to the opened directory.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from runyard.model import paths
 
 KEY = ".key"
 PART = ".outputs.part"
-FIX = "whoever made it takes it away, or the bundle is handed in under another name"
+FIX = "delete it, or submit the bundle under another name"
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotOurs(Exception):
-    """Somebody else made the folder that the state would be written to."""
+    """Another user created the directory that the state would be written to."""
 
 
 class Shelf:
-    """Opened; see `opened`. Everybody who can see the drop box may read it."""
+    """An open state directory; see `opened`. All users of the drop box may read it."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
 
     def write_state(self, state: dict[str, Any]) -> None:
-        """As a whole: a reader finds the old one or the new one."""
+        """Atomically: a reader sees the old state or the new one."""
         self._write(f".{names.STATE_FILE}", json.dumps(state, indent=2).encode() + b"\n")
         os.replace(f".{names.STATE_FILE}", names.STATE_FILE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
@@ -71,7 +71,7 @@ class Shelf:
 
 
 class Outputs:
-    """On their way. What is there already, as after a restart, is not brought again."""
+    """Outputs being downloaded. Existing files, as after a restart, are not downloaded again."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class Outputs:
                 seen.update(chunk)
                 _write_all(file, chunk)
         if f"sha256:{seen.hexdigest()}" != digest:
-            raise errors.YardUnreachable(f"{path} arrived damaged", "it is brought again")
+            raise errors.YardUnreachable(f"{path} arrived damaged", "it is downloaded again")
 
     @contextlib.contextmanager
     def _above(self, path: str) -> Iterator[tuple[int, str]]:
@@ -107,13 +107,13 @@ class Outputs:
 
 @contextlib.contextmanager
 def opened(box: int, note: Note) -> Iterator[Shelf]:
-    """The one of this bundle in the opened drop box, made if need be; raises NotOurs."""
+    """The state directory of this bundle in the open drop box, created if missing; raises NotOurs."""
     name = f"{note.name}{names.STATE}"
     _claim(box, name, note.key)
     try:
         folder = os.open(name, DIRECTORY, dir_fd=box)
     except OSError as error:
-        raise NotOurs(f"{name} in the drop box is no folder: {error.strerror}; {FIX}") from None
+        raise NotOurs(f"{name} in the drop box is not a directory: {error.strerror}; {FIX}") from None
     try:
         _check(folder, name, note.key)
         yield Shelf(folder)
@@ -122,16 +122,16 @@ def opened(box: int, note: Note) -> Iterator[Shelf]:
 
 
 def remove(box: int, note: Note) -> None:
-    """With all that is in it, if it is ours; and the wish that was met: the next bundle of that name is another run."""
+    """With its contents, if it is ours; and the cancel request: the next bundle of that name is another run."""
     with contextlib.suppress(NotOurs), opened(box, note):
         shutil.rmtree(f"{note.name}{names.STATE}", dir_fd=box)
     if note.cancelled:
-        with contextlib.suppress(OSError):  # where people may not remove each other's files, neither may we
+        with contextlib.suppress(OSError):  # with the sticky bit, we may not delete files of others
             os.unlink(f"{note.name}{names.CANCEL}", dir_fd=box)
 
 
 def _claim(box: int, name: str, key: str) -> None:
-    """Made elsewhere and renamed, so that it is never seen without its key. Of two, the first one has it."""
+    """Created under another name and renamed, so that it is never seen without its key. The first agent wins."""
     with contextlib.suppress(FileNotFoundError):
         os.stat(name, dir_fd=box, follow_symlinks=False)
         return
@@ -153,16 +153,16 @@ def _check(folder: int, name: str, key: str) -> None:
     except OSError:
         found = b""
     if found != key.encode():
-        raise NotOurs(f"{name} in the drop box is of another agent, or of another bundle; {FIX}")
+        raise NotOurs(f"{name} in the drop box belongs to another agent or another bundle; {FIX}")
 
 
 def _check_owner(folder: int, name: str) -> None:
     if os.fstat(folder).st_uid != os.geteuid():
-        raise NotOurs(f"{name} in the drop box was made by somebody else; {FIX}")
+        raise NotOurs(f"{name} in the drop box was created by another user; {FIX}")
 
 
 def _make(name: str, folder: int) -> None:
-    """The group of a drop box with the setgid bit is everything's group in it."""
+    """In a drop box with the setgid bit, everything has its group."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     with _opened(name, DIRECTORY, folder) as made:

@@ -1,4 +1,4 @@
-"""One drop box, looked into by one process."""
+"""One drop box, served by one process."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from runyard.loop import Loop
 from runyard.model.nodes import Limits
 from runyard.settings import Settings
 
-AGAIN_S = 10.0  # before the next try at a drop box that somebody else looks into, or that is not there
+AGAIN_S = 10.0  # before the next try at a drop box that another process serves, or that does not exist
 
 log = logging.getLogger(__name__)
 
 
 class Spool:
-    """A background part: `spool(stop)` goes on until it is stopped."""
+    """A background part: `spool(stop)` runs until it is stopped."""
 
     def __init__(self, box: Path, link: SpoolLink, directory: Path, settings: Settings) -> None:
-        """`directory` is where the agent keeps what is its own."""
+        """`directory` is the agent's own."""
         self.__name__ = f"drop-box-{box.name}"
         self._box, self._link = box, link
         name = hashlib.sha256(os.fsencode(box)).hexdigest()[:16]
@@ -48,7 +48,7 @@ class Spool:
                     if ours:
                         self._run(stop)
                         return
-                trouble = "another process looks into it"
+                trouble = "another process serves it"
             except errors.ConfigError as error:
                 trouble = str(error)
             if trouble != told:
@@ -58,8 +58,8 @@ class Spool:
 
     @contextlib.contextmanager
     def passing(self) -> Iterator[None]:
-        """One pass: what was handed in is taken before the block, and what became of it is told after it. Where another
-        process looks into the drop box, that is left to it."""
+        """One pass: bundles are submitted before the block, and their states are written after it. Nothing is done if
+        another process serves the drop box."""
         with place.held(self._box) as ours:
             if not ours:
                 yield
@@ -70,7 +70,7 @@ class Spool:
             following.tick()
 
     def _run(self, stop: threading.Event) -> None:
-        """Large bundles on their way keep nobody's state waiting."""
+        """Uploads of large bundles do not delay the states of others."""
         with contextlib.ExitStack() as stack:
             for loop in self._parts():
                 thread = threading.Thread(target=_supervise, args=(loop, stop), name=loop.name, daemon=True)
@@ -88,5 +88,5 @@ def _supervise(loop: Loop, stop: threading.Event) -> None:
         try:
             loop(stop)
         except Exception:
-            log.exception("%s met an error that it does not know; it goes on", loop.name)
+            log.exception("unexpected error in %s; it continues", loop.name)
             stop.wait(AGAIN_S)

@@ -1,6 +1,6 @@
-"""New bundles: looked at until they hold still, read, brought to the yard and handed in, or refused with a sentence.
+"""New bundles: watched until they stop changing, read, uploaded and submitted, or refused with a reason.
 
-What is refused stays so until another bundle takes its name: nothing is tried for ever.
+A refused bundle is not tried again; another bundle may take its name.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from runyard.agent.spool.shelf import NotOurs, Shelf
 from runyard.loop import Loop
 from runyard.model import bundle as names
 from runyard.model.nodes import Limits
-from runyard.model.spec import name_text
+from runyard.model.spec_values import name_text
 
 LOOK_S = 1.0
-SETTLE_S = 1.0  # nothing in a bundle changed for so long, between two looks at all of it
+SETTLE_S = 1.0  # a bundle must be unchanged for so long, between two scans
 SETTLE_TICKS = 3  # of a single pass
-PAUSE_S = 5.0  # after the yard did not answer, or did not allow it
+PAUSE_S = 5.0  # after the yard did not answer, or refused it
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
     most: Most
-    limits: Limits  # whose bundles are taken
+    limits: Limits  # which bundles are accepted
 
 
 class Taking(Loop):
@@ -49,9 +49,9 @@ class Taking(Loop):
     ) -> None:
         super().__init__(f"drop-box-{box.name}")
         self._path, self._link, self._notes, self._rules, self._clock = box, link, kept, rules, clock
-        self._still: dict[str, tuple[str, float]] = {}  # what was seen last, and since when it has been so
+        self._still: dict[str, tuple[str, float]] = {}  # the last fingerprint, and since when it is unchanged
         self._not_before = float("-inf")
-        self._told: dict[str, str] = {}  # what was said of a bundle last, and of the drop box itself
+        self._told: dict[str, str] = {}  # the last message about a bundle, and about the drop box itself
 
     def tick(self) -> bool:
         if self._clock() < self._not_before:
@@ -67,7 +67,7 @@ class Taking(Loop):
         return False
 
     def settle(self) -> None:
-        """Ticks until everything was taken that holds still; the rest is for another pass."""
+        """Ticks until all bundles that do not change were submitted; the rest is for another pass."""
         self.tick()
         for _ in range(SETTLE_TICKS):
             if not self._still:
@@ -90,7 +90,7 @@ class Taking(Loop):
         self._still = {name: seen for name, seen in self._still.items() if name in found}
 
     def _is_new(self, box: int, name: str, status: os.stat_result) -> bool:
-        """A second bundle of one name waits for the end of the first, whose state it then replaces."""
+        """A second bundle of the same name waits for the end of the first, whose state it then replaces."""
         note = self._notes.get(name)
         if note is None:
             return True
@@ -114,11 +114,11 @@ class Taking(Loop):
             self._still.pop(name, None)
 
     def _read(self, box: int, draft: Note, status: os.stat_result) -> Note | None:
-        """None: it does not hold still yet."""
+        """None: it is still changing."""
         names.check_name(draft.name)
         path = f"{draft.name}{names.HANDED_IN}"
         if not stat.S_ISDIR(status.st_mode):
-            raise errors.InvalidInput(f"{path} is no folder", "a bundle is a folder with run.json in it")
+            raise errors.InvalidInput(f"{path} is not a directory", "a bundle is a directory with run.json in it")
         with looking.opened(path, looking.DIRECTORY, box, path) as folder:
             seen = self._look_into(folder, draft.name)
             if seen is None:
@@ -129,7 +129,7 @@ class Taking(Loop):
         return draft.evolve(owner=owner, run=request.run)
 
     def _look_into(self, folder: int, name: str) -> Bundle | None:
-        """What is wrong in it may be right in a moment, while somebody still writes."""
+        """An error may disappear while the bundle is still being written."""
         try:
             seen = looking.look(folder, self._rules.most)
         except errors.InvalidInput as error:
@@ -146,7 +146,7 @@ class Taking(Loop):
         return self._clock() >= since + SETTLE_S
 
     def _owner(self, seen: Bundle, request: Request) -> str:
-        """Who handed it in is whom its files belong to."""
+        """The submitter is the owner of its files."""
         try:
             owner = name_text(pwd.getpwuid(seen.owner).pw_name, "owner")
         except KeyError:
@@ -157,7 +157,7 @@ class Taking(Loop):
         return owner
 
     def _bring(self, folder: int, seen: Bundle, request: Request) -> None:
-        """Trees go last, so that one which the yard has is whole. The yard checks digests once more."""
+        """Trees are uploaded last, so that a tree in the yard is complete. The yard checks digests once more."""
         for digest in sorted(self._link.missing_blobs(list(request.files))):
             path = request.files[digest]
             with looking.opened_below(folder, path, seen.files[path]) as file:
@@ -175,7 +175,7 @@ class Taking(Loop):
             raise Changed(str(path)) from error
 
     def _hand_in_all(self, box: int) -> None:
-        """Who has the state has the bundle: another agent that looks into the same drop box does not take it, too."""
+        """The state directory claims the bundle: another agent of the same drop box does not submit it, too."""
         for note in self._notes.all():
             if not note.is_pending:
                 continue
@@ -188,7 +188,7 @@ class Taking(Loop):
     def _hand_in(self, note: Note, beside: Shelf) -> None:
         try:
             self.hand_in(note)
-        except errors.Forbidden as error:  # the yard's admin may come to allow it
+        except errors.Forbidden as error:  # the yard's admin may allow it later
             told = {"bundle": note.name, "id": None, "state": names.WAITING, "detail": sentence(error)}
             beside.write_state(told)
             raise
@@ -217,7 +217,7 @@ def _generation(box: int, name: str) -> int:
 
 
 def _came(found: tuple[str, os.stat_result]) -> tuple[int, str]:
-    """Who came first is served first: a folder's status changes last when it gets its name."""
+    """Oldest first: a directory's status changes last when it gets its name."""
     name, status = found
     return status.st_ctime_ns, name
 

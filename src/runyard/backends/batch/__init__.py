@@ -1,1 +1,2 @@
-"""Batch clusters: one life cycle, joined from a dialect (what to say to a scheduler) and a host (where to say it)."""
+"""Batch clusters: one life cycle, joined from a dialect (the scheduler's commands and answers) and a host (the machine
+they run on)."""

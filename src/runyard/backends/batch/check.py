@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from runyard import errors
 from runyard.backends.base import Check
 from runyard.backends.batch import options, script
-from runyard.backends.batch.dialect import Facts, Native, Order, Reply, Stage, Unanswered, first_line, one_line
+from runyard.backends.batch.dialect import (
+    ClusterFacts,
+    Native,
+    Order,
+    Stage,
+    SubmitReply,
+    Unanswered,
+    first_line,
+    one_line,
+)
 from runyard.backends.batch.files import Files
-from runyard.backends.batch.options import Settings
+from runyard.backends.batch.options import BatchSettings
 from runyard.backends.batch.scheduler import Scheduler
 from runyard.hosts.base import Host
 from runyard.model.resources import Resources
@@ -26,9 +35,9 @@ OLDEST_PYTHON = (3, 6)
 
 
 def examine(
-    scheduler: Scheduler, files: Files, host: Host, directory: str, settings: Settings, *, probe: bool
+    scheduler: Scheduler, files: Files, host: Host, directory: str, settings: BatchSettings, *, probe: bool
 ) -> list[Check]:
-    """In order; what needs something that does not work is not tried."""
+    """In order; checks that depend on a failed one are skipped."""
     bench = _Bench(scheduler=scheduler, files=files, host=host, directory=directory, settings=settings)
     needed: list[Callable[[], Check]] = [bench.commands, bench.queue, bench.shared_directory, bench.interpreter]
     found = []
@@ -46,7 +55,7 @@ class _Bench:
     files: Files
     host: Host
     directory: str
-    settings: Settings
+    settings: BatchSettings
 
     def commands(self) -> Check:
         dialect = self.scheduler.dialect
@@ -60,8 +69,8 @@ class _Bench:
         return self._version()
 
     def _version(self) -> Check:
-        """Client programs without their configuration do not even say who they are: they have an error to tell, and
-        nothing for standard output."""
+        """Client programs without their configuration do not even print their version: only an error, and nothing on
+        standard output."""
         command = self.scheduler.dialect.version_command()
         said = self.scheduler.run(command)
         if said.ok or first_line(said.stdout):
@@ -121,13 +130,15 @@ class _Bench:
         name = f"ry-probe-{secrets.token_hex(4)}"
         place = self.files.batch_directory(name)
         token = secrets.token_hex(8)
-        program = script.render("probe.sh", batch=name, directory=place, runner="", python=self.settings.python)
+        program = script.render(
+            script.template("probe.sh"), batch=name, directory=place, runner="", python=self.settings.python
+        )
         try:
             self.host.put(place, {"job.sh": program.encode(), "token": token.encode()})
             answer = self.scheduler.submit(self._probe_order(name, place))
         except (errors.InvalidInput, OSError) as error:
             return [Check(name="probe", ok=False, text=f"no probe could be submitted: {error}")]
-        if answer.reply is not Reply.ACCEPTED:
+        if answer.reply is not SubmitReply.ACCEPTED:
             text = f"the probe was not accepted: {answer.text}"
             fix = "most often an account, a partition or a queue is missing"
             return [Check(name="probe", ok=False, text=text, fix=fix)]
@@ -168,7 +179,7 @@ class _Bench:
         return Check(name="probe", ok=None, text=f"no compute node ran the probe within a minute: {_states(natives)}")
 
     def _dead(self, name: str) -> list[Native]:
-        """The probe, where the scheduler has given it up."""
+        """The probe, if the scheduler has given it up."""
         try:
             natives = [native for native in self.scheduler.queue() if native.name == name]
         except Unanswered:
@@ -190,12 +201,12 @@ def _probe_check(said: list[str], token: str, python: str) -> Check:
 
 
 def _relay_checks(node: str, told: list[str]) -> Iterator[Check]:
-    """What the agent's own script says on a compute node, where relay=node has it there."""
+    """The output of the agent's own script on a compute node, with relay=node."""
     if told and told[0].startswith("runyard "):
         yield Check(name="relay", ok=True, text=f"{node}: {told[0]}")
     elif told:
         fix = "install runyard and keep its home where the nodes see them, or leave relay=node out"
-        yield Check(name="relay", ok=False, text=f"{node} cannot bring runs home: {told[0]}", fix=fix)
+        yield Check(name="relay", ok=False, text=f"{node} cannot report the ends of runs: {told[0]}", fix=fix)
 
 
 def _python_check(name: str, python: str, said: str) -> Check:
@@ -208,7 +219,7 @@ def _python_check(name: str, python: str, said: str) -> Check:
     return Check(name=name, ok=True, text=f"{python} is version {said}")
 
 
-def _limits_text(facts: Facts) -> str:
+def _limits_text(facts: ClusterFacts) -> str:
     parts = [f"arrays of up to {facts.array_size} tasks"]
     if facts.task_limit is not None:
         parts.append(f"{facts.task_limit} tasks a user")

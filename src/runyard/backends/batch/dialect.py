@@ -1,7 +1,7 @@
-"""The contract of a dialect: what to say to a scheduler, and how to read its answers. Pure text, no I/O.
+"""The contract of a dialect: build a scheduler's commands, and parse its answers. Pure text, no I/O.
 
-Commands go out as words, answers come in as the `Result` of a host. A native job is known by its name and task, never
-by its id alone: schedulers forget jobs in a crash and give their ids to others.
+Commands go out as words, answers come in as the `Result` of a host. A native job is identified by its name and
+task, never by its id alone: schedulers lose jobs in a crash and reuse their ids.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import enum
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from runyard import errors
 from runyard.backends.base import Ending
+from runyard.backends.batch import script
 from runyard.hosts.base import Result
 from runyard.model.nodes import ANY_NODE, NodeChoice
 from runyard.model.resources import Resources
@@ -23,7 +24,7 @@ NO_ANSWER = (None, 126, 127)  # exit codes of a program that did not answer in t
 
 
 class Unanswered(Exception):
-    """The scheduler gave no answer that can be trusted. The text is for people; it is never a state."""
+    """The scheduler gave no answer that can be trusted. The text is for users; it is never a state."""
 
 
 class Stage(enum.Enum):
@@ -36,7 +37,7 @@ class Stage(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Native:
-    """One job, or one task of an array, as the scheduler tells of it."""
+    """One job, or one task of an array, as the scheduler reports it."""
 
     name: str
     task: int  # 1 when it is no array
@@ -62,7 +63,7 @@ class Native:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class ClusterFacts:
     """What a cluster's configuration says. None: no limit, or not known."""
 
     array_size: int = 1000  # the highest task number of an array; 1 where there are no arrays
@@ -90,7 +91,7 @@ class Order:
     avoid: tuple[str, ...] = ()  # nodes, where others are left
     warning: int | None = None  # seconds before the native limit at which the job gets a signal
     time_margin: int = 60  # seconds by which the native limit exceeds the runner's own
-    facts: Facts = Facts()
+    facts: ClusterFacts = ClusterFacts()
 
     @property
     def is_array(self) -> bool:
@@ -101,7 +102,7 @@ class Order:
         return f"{self.directory}/job.sh"
 
 
-class Reply(enum.Enum):
+class SubmitReply(enum.Enum):
     ACCEPTED = enum.auto()
     REFUSED = enum.auto()  # trying again cannot help
     LIMITED = enum.auto()  # not now: too many jobs of ours are there already
@@ -109,8 +110,8 @@ class Reply(enum.Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    reply: Reply
+class SubmitAnswer:
+    reply: SubmitReply
     text: str = ""
     id: str = ""
 
@@ -119,7 +120,8 @@ class Dialect(abc.ABC):
     """Every method is a function of its arguments and of the site's settings."""
 
     title: ClassVar[str]  # what people call it
-    template: ClassVar[str]  # the job script's file in templates/
+    template: ClassVar[str]  # the job script's file in templates/: see `job_script`
+    signals: ClassVar[Mapping[str, Any]]  # what it sends to runners: see `runner.scheduler_signals`
     commands: ClassVar[tuple[str, ...]]  # the programs that must be there
     settings: ClassVar[Mapping[str, str]] = {}  # options of a site that are this dialect's own, with their defaults
     aliases: ClassVar[Mapping[str, str]]  # other names of options → those used here
@@ -135,26 +137,32 @@ class Dialect(abc.ABC):
     @abc.abstractmethod
     def __init__(self, settings: Mapping[str, str]) -> None: ...
 
+    @classmethod
+    def job_script(cls) -> str:
+        """The template of the script that is submitted. A plug-in gives its own text; `@common@` in it finds the
+        attempt's directory by `$task` and becomes its runner."""
+        return script.template(cls.template)
+
     def option_name(self, given: str) -> str:
-        """The one name of an option, however it was written."""
+        """The canonical name of an option."""
         plain = given.lstrip("-")
         return self.aliases.get(plain, plain)
 
     def check_option(self, name: str, value: str) -> None:
-        """Raises InvalidInput for what runyard gives itself."""
+        """Raises InvalidInput for options that runyard sets itself."""
         if name in self.owned:
             raise errors.InvalidInput(f"the option {name!r} is runyard's own", self.owned[name])
 
     @abc.abstractmethod
     def submit_command(self, order: Order) -> list[str]:
-        """Raises InvalidInput for what this scheduler cannot be asked."""
+        """Raises InvalidInput for requests that this scheduler does not support."""
 
     @abc.abstractmethod
-    def parse_submit(self, result: Result) -> Answer: ...
+    def parse_submit(self, result: Result) -> SubmitAnswer: ...
 
     @abc.abstractmethod
     def trial_command(self, order: Order) -> list[str]:
-        """Submits nothing; succeeds only where the order leaves a node on which it could ever run."""
+        """Submits nothing; succeeds only if the request leaves a node on which it could ever run."""
 
     @abc.abstractmethod
     def queue_command(self, user: str) -> list[str]:
@@ -169,18 +177,18 @@ class Dialect(abc.ABC):
 
     @abc.abstractmethod
     def parse_accounting(self, result: Result) -> list[Native] | None:
-        """Only what is over. None: this cluster keeps no accounts. Raises Unanswered."""
+        """Only ended jobs. None: this cluster has no accounting. Raises Unanswered."""
 
     @abc.abstractmethod
     def cancel_command(self, natives: Iterable[Native]) -> list[str]: ...
 
     @abc.abstractmethod
     def parse_cancel(self, result: Result) -> bool:
-        """Whether the scheduler heard it. That a job had gone already is no failure."""
+        """Whether the scheduler accepted it. A job that had already ended is no failure."""
 
     @abc.abstractmethod
     def explain_command(self, natives: Sequence[Native]) -> list[str]:
-        """Everything that the scheduler can say about these."""
+        """All details that the scheduler has about these jobs."""
 
     @abc.abstractmethod
     def parse_explain(self, result: Result) -> dict[str, str]:
@@ -190,22 +198,22 @@ class Dialect(abc.ABC):
     def fact_commands(self, user: str) -> list[list[str]]: ...
 
     @abc.abstractmethod
-    def parse_facts(self, results: Sequence[Result]) -> Facts:
+    def parse_facts(self, results: Sequence[Result]) -> ClusterFacts:
         """As much as was answered."""
 
     @abc.abstractmethod
     def version_command(self) -> list[str]: ...
 
-    def propose(self, facts: Facts) -> str:
-        """Advice about a setting that this cluster seems to want otherwise; empty when there is none."""
+    def propose(self, facts: ClusterFacts) -> str:
+        """Advice about a setting that does not fit this cluster; empty if there is none."""
         return ""
 
     def ending_of_words(self, said: str) -> Ending | None:
-        """What the scheduler itself wrote into a task's output: a witness where there are no accounts."""
+        """Messages of the scheduler itself in a task's output: evidence if there is no accounting."""
         return None
 
     def out_pattern(self, order: Order) -> str:
-        """Where a task's own output goes, in the scheduler's patterns: what it says before the runner takes over."""
+        """The path of a task's own output, in the scheduler's patterns: output before the runner starts."""
         task = self.task_pattern if order.is_array else "1"
         return f"{order.directory}/{out_name(order.name, task)}"
 
@@ -217,13 +225,13 @@ def out_name(native_name: str, task: int | str) -> str:
 
 
 def first_line(data: bytes) -> str:
-    """The first line that says something: what a failed command has to tell."""
+    """The first line with a message of a failed command."""
     lines = (line.strip() for line in data.decode(errors="replace").splitlines())
     return next((line for line in lines if line), "")
 
 
 def one_line(data: bytes) -> str:
-    """All that was said, for people."""
+    """The whole output, for users."""
     return "; ".join(line.strip() for line in data.decode(errors="replace").splitlines() if line.strip())
 
 

@@ -1,4 +1,4 @@
-"""What a job is, from what the queue, the accounts and its directory say: one pure function with one table.
+"""The state of a job, from the queue, the accounting and its directory: one pure function with one table.
 
 | queue            | accounts | directory                        | the job is                                      |
 |------------------|----------|----------------------------------|-------------------------------------------------|
@@ -12,7 +12,7 @@
 | over or waiting again, not killed by it | no record, runner heard of late | unknown: it is told to end |
 | nothing          | nothing  | an exit record                   | gone                                            |
 | nothing          | nothing  | `started`, runner heard of late  | unknown                                         |
-| nothing          | nothing  | `started`, runner silent for long| gone: nobody knows how                          |
+| nothing          | nothing  | `started`, runner silent for long| gone: it is not known how                       |
 | nothing          | nothing  | never handed over                | absent                                          |
 | nothing          | nothing  | handed over a moment ago         | unknown: it may be on its way                   |
 | nothing          | nothing  | native output, of late           | unknown                                         |
@@ -21,7 +21,7 @@
 | nothing          | nothing  | acknowledged, by one that never forgets | gone: deleted from the queue             |
 | nothing          | nothing  | handed over long ago             | absent                                          |
 
-A question that was not answered is not in this table: it makes every job unknown.
+A failed query is not in this table: it makes every job unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from runyard.backends.batch.dialect import Dialect, Native, Stage
 from runyard.backends.batch.files import Trace
 from runyard.model import units
 
-SILENT_S = 40.0  # a runner beats every five seconds; with the time to the next look it is told within a minute
+SILENT_S = 40.0  # a runner beats every five seconds; with the time to the next poll it is reported within a minute
 BEATING_S = 20.0  # a runner of which the scheduler thinks that it is gone: four beats
 MOST_WORDS = 300
 UNSEEN = "; it left no word, so its node may not see the site's directory: check it with `runyard site test`"
@@ -55,19 +55,19 @@ class Evidence:
 
     @property
     def native(self) -> Native | None:
-        """What the scheduler tells: accounts know more about an end than the queue."""
+        """The scheduler's report: accounting has more details about an end than the queue."""
         queued = foremost(self.natives)
         return self.account or queued if queued is None or queued.is_over else queued
 
     @property
     def is_given_up(self) -> bool:
-        """The scheduler knows it, and does not have it executed any more."""
+        """The scheduler knows it, and no longer executes it."""
         return self.native is not None and (self.native.is_over or self.native.again)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Court:
-    """Who judges: the scheduler's dialect, and how long a submit may be on its way."""
+    """Parameters of the decision: the scheduler's dialect, and how long a submit may take."""
 
     dialect: Dialect
     submit_window: float
@@ -113,7 +113,7 @@ class Court:
         return _seen(Presence.UNKNOWN, native, f"{self.dialect.title} calls it {native.word!r}")
 
     def _taken_back(self, native: Native, trace: Trace) -> Sighting:
-        """Its second life would find `started`, and go away: what was begun goes on by the run's own retry rule."""
+        """Its second start would find `started`, and exit: the run's own retry rule decides how it continues."""
         told = f"{self.dialect.title} took it off its node and back into its queue ({native.why or native.word})"
         return _gone_unless_it_beats(native, told, trace, "preempted")
 
@@ -147,7 +147,7 @@ class Court:
         return Sighting(presence=Presence.ABSENT, text=f"{title} knows nothing of it")
 
     def _began_in_vain(self, trace: Trace, spoke: float) -> Sighting:
-        """The native job began, its runner did not. Accounts may come late."""
+        """The native job started, its runner did not. Accounting may be late."""
         told = f"{self.dialect.title} does not know it any more, and its runner never began"
         if spoke < SILENT_S:
             return Sighting(presence=Presence.UNKNOWN, text=told)
@@ -167,12 +167,12 @@ _BY_STAGE = {
 
 
 def foremost(natives: Sequence[Native]) -> Native | None:
-    """Of several under one name, as after a submit that was repeated, the one that lives."""
+    """Of several under one name, as after a repeated submit, the one that is alive."""
     return min(natives, key=lambda native: _ORDER.index(native.stage), default=None)
 
 
 def needs_trace(natives: Sequence[Native]) -> bool:
-    """Whether the directory has a say: not while the scheduler has the job in its hands."""
+    """Whether the directory is evidence: not while the scheduler has the job."""
     native = foremost(natives)
     return native is None or native.is_over or native.node_is_silent or native.again
 
@@ -182,8 +182,8 @@ def _seen(presence: Presence, native: Native, text: str, ending: Ending | None =
 
 
 def _gone_unless_it_beats(native: Native, told: str, trace: Trace, ending: Ending | None) -> Sighting:
-    """The scheduler gave it up; but on a node that only lost its daemon the runner goes on, and of one that ended well
-    the record may be seen late. It is told to end; until it has, or falls silent, nothing may begin in its place."""
+    """The scheduler gave it up; but on a node that only lost its daemon the runner continues, and the record of one
+    that ended may be seen late. It is requested to stop; until it has, or falls silent, no other attempt may start."""
     heard = f"its runner was last heard {units.show_duration(trace.quiet)} ago"
     if trace.recorded or trace.quiet is None:
         return _seen(Presence.GONE, native, told, ending)
@@ -193,7 +193,7 @@ def _gone_unless_it_beats(native: Native, told: str, trace: Trace, ending: Endin
 
 
 def _with_words(told: str, trace: Trace, ending: Ending | None) -> str:
-    """What the native job said by itself explains a launch that failed, and an end that nobody accounts for."""
+    """The output of the native job explains a failed launch, and an end without an accounting record."""
     if not trace.words or (ending not in (None, "launch") and trace.started):
         return told
     return f"{told}; it said: {trace.words[-MOST_WORDS:]}"

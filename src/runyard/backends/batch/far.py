@@ -18,13 +18,13 @@ REMOVED = ".removed"  # at the end of the name of a batch's directory
 
 
 def enter(request: Json) -> List[Optional[Json]]:
-    """Put jobs into their batch's manifest. For each: what is known of it if it was there before, else null.
+    """Put jobs into their batch's manifest. For each: its trace if it was in it before, else null.
 
-    With `again`, those that were there before are taken for new, and the manifest's age begins anew.
+    With `again`, jobs that were in it before count as new, and the manifest's age starts again.
     """
     directory = request["directory"]
     os.makedirs(directory, 0o700, exist_ok=True)
-    batch = Batch(directory)
+    batch = BatchDirectory(directory)
     traces = [batch.trace(job) if str(job["index"]) in batch.jobs else None for job in request["jobs"]]
     if request["again"] or None in traces:
         batch.jobs.update((str(job["index"]), job["directory"]) for job in request["jobs"])
@@ -36,7 +36,7 @@ def enter(request: Json) -> List[Optional[Json]]:
 
 def look(request: Json) -> List[Json]:
     """What the directories of these jobs show."""
-    batches = {directory: Batch(directory) for directory in {job["batch"] for job in request["jobs"]}}
+    batches = {directory: BatchDirectory(directory) for directory in {job["batch"] for job in request["jobs"]}}
     return [batches[job["batch"]].trace(job) for job in request["jobs"]]
 
 
@@ -50,8 +50,8 @@ def accept(request: Json) -> bool:
 
 
 def fence(request: Json) -> List[Optional[Json]]:
-    """Tell runners to stop, and keep those from beginning that have not begun. For each: whether that was in time, and
-    for how long it has been told."""
+    """Request runners to stop, and prevent those that have not started from starting. For each: whether that was in
+    time, and the seconds since the request."""
     return [_fence(stop) for stop in request["stops"]]
 
 
@@ -59,7 +59,7 @@ def _fence(stop: Json) -> Optional[Json]:
     directory = stop["directory"]
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
-        # The wish first: a runner that begins between the two reads it before anything else.
+        # The request first: a runner that starts between the two reads it before anything else.
         told = _tell(directory + "/control.json", stop["control"])
         try:
             os.mkdir(directory + "/started", 0o700)
@@ -73,13 +73,13 @@ def _fence(stop: Json) -> Optional[Json]:
 
 
 def _was_prevented(directory: str) -> bool:
-    """By one who may have been gone before the scheduler was told. A runner's own record has the runner's number."""
+    """Stopped by a process that may have ended before it called the scheduler. A runner's own record has its pid."""
     record = _read_json(directory + "/status.json")
     return isinstance(record, dict) and record.get("state") == "ended" and "pid" not in record
 
 
 def _tell(path: str, control: Json) -> float:
-    """Seconds since it was told first, maybe by an agent before this one: a tick of cron remembers nothing."""
+    """Seconds since the first request, maybe by an earlier agent: passes of cron share no memory."""
     if _read_json(path) == control:
         return _age(path) or 0.0
     _replace(path, json.dumps(control), durable=False)
@@ -87,7 +87,7 @@ def _tell(path: str, control: Json) -> float:
 
 
 def owned(request: Json) -> List[str]:
-    """The batches of one owner. What somebody began to remove is removed on the way."""
+    """The batches of one owner. Interrupted deletions are finished."""
     found = []
     for name in _listed(request["directory"]):
         path = "%s/%s" % (request["directory"], name)
@@ -95,13 +95,13 @@ def owned(request: Json) -> List[str]:
             continue
         if name.endswith(REMOVED):
             shutil.rmtree(path, ignore_errors=True)
-        elif Batch(path).owner == request["owner"]:
+        elif BatchDirectory(path).owner == request["owner"]:
             found.append(name)
     return found
 
 
 def remove(request: Json) -> bool:
-    """By a rename, after which it is nobody's any more, however far the rest gets."""
+    """By a rename first, after which it no longer counts as a batch, however far the deletion gets."""
     for name in request["batches"]:
         path = "%s/%s" % (request["directory"], name)
         os.rename(path, path + REMOVED)
@@ -109,7 +109,7 @@ def remove(request: Json) -> bool:
     return True
 
 
-class Batch:
+class BatchDirectory:
     """What a batch's directory says about its jobs."""
 
     def __init__(self, directory: str) -> None:
@@ -143,7 +143,7 @@ class Batch:
         }
 
     def _outs(self, index: int) -> List[str]:
-        """A native name ends with what its task numbers lack to the index."""
+        """A native name ends with the offset of its task numbers to the index."""
         found = []
         for name in self.names:
             offset = name.rpartition(".o")[2]
@@ -165,7 +165,7 @@ def _youngest(ages: List[Optional[float]]) -> Optional[float]:
 def _listed(directory: str) -> List[str]:
     try:
         return sorted(os.listdir(directory))
-    except FileNotFoundError:  # nothing was ever handed over
+    except FileNotFoundError:  # nothing was ever submitted
         return []
 
 
@@ -217,7 +217,7 @@ def _quoted(text: str) -> str:
 
 
 def _replace(path: str, text: str, durable: bool = True) -> None:
-    """As a whole; `durable`: on disk before anything is said about it."""
+    """Atomically; `durable`: on disk before this returns."""
     draft = "%s.%d.tmp" % (path, os.getpid())
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

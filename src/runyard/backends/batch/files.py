@@ -2,10 +2,10 @@
 
 In `<site directory>/batches/<batch>/`:
 
-- `manifest.json`: index → attempt directory, and the names of the native jobs; there before anything is submitted
-- `job.sh`: the very script that is submitted
+- `manifest.json`: index → attempt directory, and the names of the native jobs; written before anything is submitted
+- `job.sh`: the script that is submitted
 - `accepted`: which indexes the scheduler has acknowledged, and in which native job
-- `<native name>.<task>.out`: what a task said before its runner took over
+- `<native name>.<task>.out`: output of a task before its runner started
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Any
 
 from runyard import runner
-from runyard.backends.base import Batch, Job, Stop
+from runyard.backends.base import Batch, Job, StopRequest
 from runyard.backends.batch.dialect import Unanswered, one_line
 from runyard.hosts.base import Host
 from runyard.model.wire import AttemptKey
@@ -32,7 +32,7 @@ class Trace:
     started: bool = False
     recorded: bool = False  # its exit record is there
     quiet: float | None = None  # since its runner was last heard; None: never
-    entered: float | None = None  # since its batch was last handed over; None: it never was
+    entered: float | None = None  # since its batch was last submitted; None: it never was
     accepted: str = ""  # the id of the native job or array in which the scheduler has acknowledged it
     names: tuple[str, ...] = ()  # that native jobs of its batch have
     spoke: float | None = None  # since the native job last wrote to its own output; None: it never began
@@ -40,13 +40,13 @@ class Trace:
 
     @property
     def is_untouched(self) -> bool:
-        """Nobody has ever tried to have it executed."""
+        """No submit was ever tried."""
         return self.entered is None and not self.started
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fenced:
-    """What became of the wish to stop a job."""
+    """The result of a stop request."""
 
     prevented: bool  # it had not begun, and never will
     told: float  # seconds since its directory first said so
@@ -72,7 +72,7 @@ class Files:
     def enter(self, batch: Batch, script: str, names: Iterable[str], *, again: bool = False) -> list[Trace | None]:
         """Put its jobs into the manifest, with the names of the native jobs that will carry them.
 
-        Those that were there already come with a trace, and are not touched unless `again`. Raises Unanswered.
+        Those that were in it already are returned with a trace, and not changed unless `again`. Raises Unanswered.
         """
         told = self._ask(
             "enter", directory=self.batch_directory(batch.name), batch=batch.name, owner=batch.owner,
@@ -90,9 +90,9 @@ class Files:
         """Raises Unanswered."""
         self._ask("accept", directory=self.batch_directory(batch), id=native_id, indexes=list(indexes))
 
-    def fence(self, stops: Sequence[Stop], *, record: bool = True) -> list[Fenced | None]:
-        """Tell these to stop. `record`: one that had not begun gets an exit record that says so. None: it could not be
-        told. Raises Unanswered."""
+    def fence(self, stops: Sequence[StopRequest], *, record: bool = True) -> list[Fenced | None]:
+        """Request these to stop. `record`: one that had not started gets an exit record that says so. None: the request
+        could not be written. Raises Unanswered."""
         found = self._ask("fence", stops=[_wish(stop, record) for stop in stops])
         return [None if told is None else Fenced(**told) for told in found]
 
@@ -102,8 +102,8 @@ class Files:
         return found
 
     def remove(self, batches: Iterable[str]) -> None:
-        """Nothing of these is left; one who is killed in the middle of it leaves the rest to the next look at what is
-        `owned`. Raises Unanswered."""
+        """Delete these batches; after a kill in the middle the next call of `owned` deletes the rest. Raises
+        Unanswered."""
         self._ask("remove", directory=f"{self._directory}/batches", batches=sorted(batches))
 
     def _ask(self, verb: str, **request: Any) -> Any:
@@ -126,7 +126,7 @@ def _trace(found: dict[str, Any]) -> Trace:
     return Trace(**{**found, "names": tuple(found["names"]), "words": " ".join(found["words"].split())})
 
 
-def _wish(stop: Stop, recorded: bool) -> dict[str, Any]:
+def _wish(stop: StopRequest, recorded: bool) -> dict[str, Any]:
     record = {
         "state": "ended", "beat": 1, "ending": "stopped", "stop_reason": stop.reason, "exit_code": None,
         "signal": None, "message": "it was stopped before it began", "tree_gone": True, "leftovers": 0, "sizes": {},

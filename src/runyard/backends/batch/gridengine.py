@@ -14,10 +14,20 @@ from xml.etree import ElementTree
 
 from runyard import errors
 from runyard.backends.batch import dialect, gridengine_accounts, gridengine_requests
-from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
+from runyard.backends.batch.dialect import (
+    ClusterFacts,
+    Dialect,
+    Native,
+    Order,
+    Stage,
+    SubmitAnswer,
+    SubmitReply,
+    Unanswered,
+)
 from runyard.backends.batch.gridengine_requests import DEFAULT_MEMORY, VIRTUAL_MEMORY
 from runyard.hosts.base import Result
 from runyard.model import ranges
+from runyard.runner import scheduler_signals
 
 LIMITED = re.compile(r"only \d+ jobs are allowed", re.IGNORECASE)
 UNSURE = re.compile(
@@ -32,6 +42,7 @@ NOT_FOUND = re.compile(r"job (name|id|number)?.*not found", re.IGNORECASE)
 class GridEngine(Dialect):
     title = "Grid Engine"
     template = "gridengine.sh"
+    signals = scheduler_signals.GRID_ENGINE
     commands = ("qsub", "qstat", "qdel")
     settings: ClassVar[Mapping[str, str]] = {
         "memory_resource": DEFAULT_MEMORY,  # what --memory asks for
@@ -102,20 +113,20 @@ class GridEngine(Dialect):
                 words += [f"-{name}", value] if value else [f"-{name}"]
         return [*words, order.script, *order.arguments]
 
-    def parse_submit(self, result: Result) -> Answer:
+    def parse_submit(self, result: Result) -> SubmitAnswer:
         said = dialect.one_line(result.stderr).replace("; Exiting.", "")
         if result.ok:
             match = re.match(rb"(\d+)(\.[\d:-]+)?\s*$", result.stdout)
             if match:
-                return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
-            return Answer(reply=Reply.UNSURE, text=f"qsub said {result.stdout[:200]!r}")
+                return SubmitAnswer(reply=SubmitReply.ACCEPTED, id=match[1].decode())
+            return SubmitAnswer(reply=SubmitReply.UNSURE, text=f"qsub said {result.stdout[:200]!r}")
         if result.code in dialect.NO_ANSWER or UNSURE.search(said) or not said:
-            return Answer(reply=Reply.UNSURE, text=said or f"qsub ended with {result.code}")
-        reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
-        return Answer(reply=reply, text=said.removeprefix("Unable to run job: "))
+            return SubmitAnswer(reply=SubmitReply.UNSURE, text=said or f"qsub ended with {result.code}")
+        reply = SubmitReply.LIMITED if LIMITED.search(said) else SubmitReply.REFUSED
+        return SubmitAnswer(reply=reply, text=said.removeprefix("Unable to run job: "))
 
     def trial_command(self, order: Order) -> list[str]:
-        """`qsub -w e` would refuse whatever asks for something that is measured, such as mem_free."""
+        """`qsub -w e` would refuse requests for a measured value, such as mem_free."""
         asked = [*gridengine_requests.nodes(order), *gridengine_requests.gpus(order, self._settings)]
         given = [word for name in ("q", "l") if name in order.options for word in (f"-{name}", order.options[name])]
         return ["qselect", "-l", ",".join(asked), *given]
@@ -172,7 +183,7 @@ class GridEngine(Dialect):
         return ["qstat", "-j", ",".join(sorted({native.id.partition(".")[0] for native in natives}))]
 
     def parse_explain(self, result: Result) -> dict[str, str]:
-        """`error reason  3:` is about task 3; a job that is no array is told as task 1."""
+        """`error reason  3:` is about task 3; a job that is no array is reported as task 1."""
         found: dict[str, str] = {}
         for block in gridengine_accounts.RULER.split(result.stdout.decode(errors="replace")):
             number = re.search(r"^job_number:\s*(\d+)", block, re.MULTILINE)
@@ -190,12 +201,12 @@ class GridEngine(Dialect):
         environment = self._settings["nodes_environment"]
         return [["qconf", "-sconf"], ["qconf", "-sc"], *([["qconf", "-sp", environment]] if environment else [])]
 
-    def parse_facts(self, results: Sequence[Result]) -> Facts:
+    def parse_facts(self, results: Sequence[Result]) -> ClusterFacts:
         config, complexes, *rest = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
         rule = re.search(r"^allocation_rule\s+(\S+)", "".join(rest), re.MULTILINE)
         limits = dict(re.findall(r"^(max_\w+)\s+(\d+)", config, re.MULTILINE))
         rows = [line.split() for line in complexes.splitlines() if not line.startswith("#")]
-        return Facts(
+        return ClusterFacts(
             array_size=int(limits.get("max_aj_tasks", 0)) or 75000,
             job_limit=int(limits.get("max_u_jobs", 0)) or None,
             per_slot=frozenset(row[0] for row in rows if len(row) == 8 and row[5] == "YES"),
@@ -203,7 +214,7 @@ class GridEngine(Dialect):
             slots_of_node=rule[1] if rule else "",
         )
 
-    def propose(self, facts: Facts) -> str:
+    def propose(self, facts: ClusterFacts) -> str:
         now = self._settings["memory_resource"]
         if not facts.memory_resources or now in facts.memory_resources:
             return ""
@@ -215,7 +226,8 @@ class GridEngine(Dialect):
 
 
 def _joined(natives: Iterable[Native]) -> list[Native]:
-    """One for each: a job on several nodes is told with each of their queues, its first node not before the others."""
+    """One for each: a job on several nodes is listed with each of their queues, its first node not before the
+    others."""
     found: dict[str, Native] = {}
     for native in natives:
         known = found.get(native.id)
@@ -235,7 +247,8 @@ def _common_start(names: Sequence[str]) -> str:
 
 
 def _counted_memory(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Consumables that measure memory; limits of virtual memory last, because they kill what merely reserves it."""
+    """Consumables that measure memory; limits of virtual memory last, because they kill programs that merely reserve
+    it."""
     names = [row[0] for row in rows if len(row) == 8 and row[2] == "MEMORY" and row[5] in ("YES", "JOB")]
     return tuple(sorted(names, key=lambda name: (name in VIRTUAL_MEMORY, name)))
 
@@ -243,7 +256,7 @@ def _counted_memory(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def _natives(job: ElementTree.Element, node: str, silent: bool) -> Iterable[Native]:
     number, name, word = (job.findtext(tag) or "" for tag in ("JB_job_number", "JB_name", "state"))
     if not number.isdigit() or not name:
-        raise Unanswered("qstat told of a job without number or name")
+        raise Unanswered("qstat listed a job without number or name")
     stage = _stage(word)
     for task in _tasks(job.findtext("tasks") or ""):
         yield Native(
@@ -287,5 +300,5 @@ def _tasks(text: str) -> list[int | None]:
 
 
 def _without_stamp(text: str) -> str:
-    """`11/15/2026 05:26:10 [1002:27866]: error: can't chdir` → what is of interest."""
+    """`11/15/2026 05:26:10 [1002:27866]: error: can't chdir` → the message."""
     return re.sub(r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: (error: )?", "", text).strip()

@@ -1,4 +1,4 @@
-"""What qacct tells of jobs that have ended."""
+"""Parse qacct: jobs that have ended."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _ending(failed: int, status: int, said: Mapping[str, str]) -> Ending | None:
     if failed == LIMIT_ENFORCED and _is_over_memory(said):
         return "oom"
     if failed == AFTER_JOB and status == SIGKILL_STATUS:
-        return "external"  # nobody but qdel and people with a shell on the node sends this signal to a runner
+        return "external"  # only qdel and users with a shell on the node send this signal to a runner
     return FAILURES.get(failed)
 
 

@@ -1,4 +1,4 @@
-"""What a run's request is in Grid Engine's words, on a cluster as its settings and facts describe it."""
+"""A run's request in Grid Engine's syntax, given the settings and facts of the cluster."""
 
 from __future__ import annotations
 

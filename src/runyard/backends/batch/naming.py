@@ -1,7 +1,8 @@
-"""Names: a native job is (name, task), and a job of ours (batch, index). Each follows from the other, without memory.
+"""Names: a native job is (name, task), and a job of ours (batch, index). Each is computed from the other, without
+stored state.
 
-An array has room for tasks up to a number that the site sets, so a batch may need several. The name of each says what
-its task numbers lack: task 7 of `ry-3-1-42.o1000` is job 1007 of the batch `ry-3-1-42`.
+The site limits the task numbers of an array, so a batch may need several arrays. The name of each has the offset of its
+task numbers: task 7 of `ry-3-1-42.o1000` is job 1007 of the batch `ry-3-1-42`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Identity = tuple[str, int]  # batch and index
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
+class ArrayPiece:
     """Jobs of a batch that go into one native array; task 1 alone is a plain job."""
 
     offset: int
@@ -27,11 +28,11 @@ class Piece:
     def indexes(self) -> list[int]:
         return [self.offset + task for task in self.tasks]
 
-    def split(self, size: int) -> tuple[Piece, Piece | None]:
+    def split(self, size: int) -> tuple[ArrayPiece, ArrayPiece | None]:
         """The first so many, and the rest."""
         rest = self.tasks[size:]
-        first = Piece(offset=self.offset, tasks=self.tasks[:size])
-        return first, Piece(offset=self.offset, tasks=rest) if rest else None
+        first = ArrayPiece(offset=self.offset, tasks=self.tasks[:size])
+        return first, ArrayPiece(offset=self.offset, tasks=rest) if rest else None
 
 
 def native_name(batch: str, offset: int) -> str:
@@ -49,13 +50,13 @@ def yard_prefix(batch: str) -> str:
     return "-".join(batch.split("-")[:-2]) + "-"
 
 
-def pieces(indexes: Iterable[int], array_size: int, *, gaps: bool) -> list[Piece]:
+def pieces(indexes: Iterable[int], array_size: int, *, gaps: bool) -> list[ArrayPiece]:
     """As few native jobs as the scheduler allows; `gaps`: the tasks of an array need not follow each other."""
-    found: list[Piece] = []
+    found: list[ArrayPiece] = []
     for offset, group in groupby(sorted(indexes), key=lambda index: (index - 1) // array_size * array_size):
         tasks = [index - offset for index in group]
         parts = [tasks] if gaps else _without_gaps(tasks)
-        found += [Piece(offset=offset, tasks=tuple(part)) for part in parts]
+        found += [ArrayPiece(offset=offset, tasks=tuple(part)) for part in parts]
     return found
 
 

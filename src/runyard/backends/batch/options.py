@@ -1,4 +1,4 @@
-"""The options of a batch site: those that are settings of runyard, and those that go to the scheduler as they are."""
+"""The options of a batch site: settings of runyard, and options that are passed to the scheduler unchanged."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _BAD_IN_DIRECTORY = re.compile(r"[\x00-\x1f%$,:\\\"'`]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """What a site's options say to runyard. Times are seconds."""
+class BatchSettings:
+    """The settings of runyard among a site's options. Times are seconds."""
 
     python: str = "python3"  # the runners' interpreter, on the compute nodes and where the agent's commands run
     bin: str = ""  # the directory of the scheduler's programs; empty: found on PATH
@@ -33,30 +33,30 @@ class Settings:
     time_margin: int = 60  # by which the native time limit exceeds the runner's own
     max_jobs: int = 2000  # most tasks of this user in the queue, those of others than runyard included; 0: take nothing
     array_limit: int | None = None  # most tasks of one array that run together
-    relay: str = AGENT  # who brings back what a run left: the agent when it looks, or the node at the end of each job
-    rules: tuple[rules.Rule, ...] = ()
+    relay: str = AGENT  # what uploads the results: the agent in its passes, or the node at the end of each job
+    rules: tuple[rules.OptionRule, ...] = ()
     native: Mapping[str, str] = field(default_factory=dict)  # for the scheduler
 
     @property
     def submit_timeout(self) -> float:
-        """A submit is given longer: an unanswered one costs a look-up and a wait."""
+        """A submit gets more time: one without an answer costs a lookup and a wait."""
         return self.command_timeout * 1.5
 
 
-def parse(options: Mapping[str, Any], kind: type[Dialect]) -> tuple[Settings, Dialect]:
+def parse(options: Mapping[str, Any], kind: type[Dialect]) -> tuple[BatchSettings, Dialect]:
     """Raises ConfigError with the option's name."""
     try:
         given = {name: _text(name, value) for name, value in options.items()}
         dialect = kind({name: value for name, value in given.items() if name in kind.settings})
         read = {name: _READERS[name](value) for name, value in given.items() if name in _READERS}
         rest = {name: value for name, value in given.items() if name not in _READERS and name not in kind.settings}
-        return Settings(**read, native=clean(rest, dialect)), dialect
+        return BatchSettings(**read, native=clean(rest, dialect)), dialect
     except errors.InvalidInput as error:
         raise errors.ConfigError(error.message, error.fix) from None
 
 
 def clean(options: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
-    """Under their one name each; raises InvalidInput for those that runyard gives itself."""
+    """By canonical name; raises InvalidInput for options that runyard sets itself."""
     found: dict[str, str] = {}
     for given, value in options.items():
         if not _NAME.fullmatch(given):
@@ -67,8 +67,8 @@ def clean(options: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
     return found
 
 
-def combined(settings: Settings, own: Mapping[str, str], asked: Resources, dialect: Dialect) -> dict[str, str]:
-    """From weak to strong: the site's, what its rules make of the request, the run's own."""
+def combined(settings: BatchSettings, own: Mapping[str, str], asked: Resources, dialect: Dialect) -> dict[str, str]:
+    """In order of precedence, lowest first: the site's, those of its rules, the run's own."""
     found = dict(settings.native)
     for rule in settings.rules:
         for name, value in clean(rule.apply(asked), dialect).items():
@@ -79,7 +79,7 @@ def combined(settings: Settings, own: Mapping[str, str], asked: Resources, diale
     return found
 
 
-def array_limit(settings: Settings, own: Mapping[str, str]) -> int | None:
+def array_limit(settings: BatchSettings, own: Mapping[str, str]) -> int | None:
     return _count("array_limit")(own["array_limit"]) if "array_limit" in own else settings.array_limit
 
 

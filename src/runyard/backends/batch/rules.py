@@ -1,8 +1,8 @@
-"""Rules of a site: what a run asks for, turned into options of its scheduler.
+"""Rules of a site: turn a run's request into options of its scheduler.
 
     memory>128000M => gres=gpu:v100l:1 ; memory>192000M and gpus>0 => gres=gpu:p100l:{gpus} partition=big
 
-All rules that hold apply, the later ones over the earlier.
+All matching rules apply; later ones override earlier ones.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from typing import Any
 
 from runyard import errors
 from runyard.model import units
+from runyard.model.declaration import declared, names
 from runyard.model.resources import Resources
+from runyard.model.values import Duration, Size, Text, Whole
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
 }  # fmt: skip
-_READ: dict[str, Callable[[str], Any]] = {
-    "nodes": int,
-    "cpus": int,
-    "gpus": int,
-    "memory": units.parse_size,
-    "gpu_memory": units.parse_size,
-    "time": units.parse_duration,
-    "gpu_type": str.lower,
-}
+_READERS: dict[type, Callable[[str], Any]] = {
+    Whole: int, Size: units.parse_size, Duration: units.parse_duration, Text: str.lower,
+}  # fmt: skip
+_READ = {name: _READERS[type(one.value)] for name, one in declared(Resources).items()}
+_COUNTED = names(Resources, lambda one: isinstance(one.value, Whole))
 _CONDITION = re.compile(r"(\w+)\s*(>=|<=|!=|>|<|=)\s*(\S+)")
 _EXAMPLE = "write it like: memory>128G => gres=gpu:v100l:1"
 
@@ -41,7 +39,7 @@ class Condition:
     value: Any
 
     def holds(self, asked: Resources) -> bool:
-        """What was not asked for meets no condition."""
+        """A resource that was not requested matches no condition."""
         found = getattr(asked, self.field)
         if found is None:
             return False
@@ -49,23 +47,23 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class OptionRule:
     conditions: tuple[Condition, ...]
     options: Mapping[str, str]
 
     def apply(self, asked: Resources) -> dict[str, str]:
         if not all(condition.holds(asked) for condition in self.conditions):
             return {}
-        numbers = {"{gpus}": str(asked.gpus), "{cpus}": str(asked.cpus), "{nodes}": str(asked.nodes)}
+        numbers = {f"{{{name}}}": str(getattr(asked, name)) for name in _COUNTED}
         return {name: _filled(value, numbers) for name, value in self.options.items()}
 
 
-def parse(text: str) -> tuple[Rule, ...]:
+def parse(text: str) -> tuple[OptionRule, ...]:
     """Raises InvalidInput."""
     return tuple(_rule(line) for line in re.split(r"[;\n]", text) if line.strip())
 
 
-def _rule(line: str) -> Rule:
+def _rule(line: str) -> OptionRule:
     conditions, arrow, options = line.partition("=>")
     try:
         pairs = [pair.partition("=") for pair in shlex.split(options)]
@@ -73,7 +71,7 @@ def _rule(line: str) -> Rule:
         raise errors.InvalidInput(f"rules: {line.strip()!r}: {str(error).lower()}", _EXAMPLE) from None
     if not arrow or not pairs or not all(name for name, _, _ in pairs):
         raise errors.InvalidInput(f"rules: {line.strip()!r} is not a rule", _EXAMPLE)
-    return Rule(
+    return OptionRule(
         conditions=tuple(_condition(part) for part in conditions.split(" and ")),
         options={name: value for name, _, value in pairs},
     )

@@ -1,7 +1,7 @@
-"""A dialect on a host: the scheduler as something that can be asked, with patience of our own.
+"""A dialect on a host: the scheduler's commands, with our own time-outs.
 
 Its clients block for 9 to 49 seconds when a daemon is down, so every command has a time-out here; it is enforced on the
-far side too, where a connection that is cut would leave the command running.
+far side too, where a lost connection would leave the command running.
 """
 
 from __future__ import annotations
@@ -9,8 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Unanswered, first_line
-from runyard.backends.batch.options import Settings
+from runyard.backends.batch.dialect import (
+    ClusterFacts,
+    Dialect,
+    Native,
+    Order,
+    SubmitAnswer,
+    SubmitReply,
+    Unanswered,
+    first_line,
+)
+from runyard.backends.batch.options import BatchSettings
 from runyard.hosts.base import Host, Result
 
 KILL_AFTER_S = 2
@@ -20,25 +29,27 @@ ACCOUNTS_PATIENCE = 3  # times the usual time-out: an accounting file may be lar
 
 
 class Scheduler:
-    def __init__(self, dialect: Dialect, host: Host, settings: Settings) -> None:
+    def __init__(self, dialect: Dialect, host: Host, settings: BatchSettings) -> None:
         self.dialect, self._host, self._settings = dialect, host, settings
         self._user = ""
 
-    def submit(self, order: Order) -> Answer:
-        """Raises InvalidInput for what this scheduler cannot be asked."""
+    def submit(self, order: Order) -> SubmitAnswer:
+        """Raises InvalidInput for requests that this scheduler does not support."""
         command = self.dialect.submit_command(order)
         result = self.run(command, self._settings.submit_timeout, self.dialect.submit_sees)
         return self._without(command[0], result) or self.dialect.parse_submit(result)
 
-    def _without(self, program: str, result: Result) -> Answer | None:
-        """Of a program that could not be started nothing is in doubt: the jobs wait until somebody mends it."""
+    def _without(self, program: str, result: Result) -> SubmitAnswer | None:
+        """If the program could not be started, nothing is in doubt: the jobs wait until that is fixed."""
         if result.code not in NOT_STARTED:
             return None
         fix = "name its directory with: runyard site edit --option bin=DIRECTORY"
-        return Answer(reply=Reply.LIMITED, text=f"there is no program {program} where the site's commands run; {fix}")
+        return SubmitAnswer(
+            reply=SubmitReply.LIMITED, text=f"there is no program {program} where the site's commands run; {fix}"
+        )
 
     def would_take(self, order: Order) -> bool:
-        """Whether the order leaves a node on which it could ever run. Without an answer: no."""
+        """Whether the request leaves a node on which it could ever run. Without an answer: no."""
         return self.run(self.dialect.trial_command(order)).ok
 
     def queue(self) -> list[Native]:
@@ -46,7 +57,7 @@ class Scheduler:
         return self.dialect.parse_queue(self.run(self.dialect.queue_command(self.user())))
 
     def accounts(self, names: Iterable[str]) -> list[Native]:
-        """What is over, of native jobs with these names; nothing where no accounts are kept. Raises Unanswered."""
+        """Ended native jobs with these names; none without accounting. Raises Unanswered."""
         wanted = set(names)
         if not wanted or not self._settings.accounting:
             return []
@@ -60,14 +71,14 @@ class Scheduler:
         return self._settings.accounting and self.dialect.parse_accounting(result) is not None
 
     def cancel(self, natives: Sequence[Native]) -> bool:
-        """Whether the scheduler heard it. That some of them had gone already is no failure."""
+        """Whether the scheduler accepted it. Jobs that had already ended are no failure."""
         return self.dialect.parse_cancel(self.run(self.dialect.cancel_command(natives)))
 
     def explain(self, natives: Sequence[Native]) -> dict[str, str]:
         return self.dialect.parse_explain(self.run(self.dialect.explain_command(natives))) if natives else {}
 
-    def facts(self) -> Facts | None:
-        """As much as is answered; None when the first question is not."""
+    def facts(self) -> ClusterFacts | None:
+        """As much as is answered; None if the first query fails."""
         try:
             first, *others = self.dialect.fact_commands(self.user())
         except Unanswered:
@@ -76,7 +87,7 @@ class Scheduler:
         return self.dialect.parse_facts([told, *map(self.run, others)]) if told.ok else None
 
     def user(self) -> str:
-        """Who we are on the host. Raises Unanswered."""
+        """Our account on the host. Raises Unanswered."""
         if not self._user:
             result = self._host.run(["id", "-un"], timeout=self._settings.command_timeout)
             if not result.ok:
@@ -103,7 +114,7 @@ class Scheduler:
 
 
 def _seeing(pattern: str) -> list[str]:
-    """Words before a command that leave it only those variables of its environment, wherever that is."""
+    """Words before a command that restrict its environment to those variables, on any machine."""
     names = r"env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'"
     drop = f'for name in $({names}); do case $name in {pattern}) ;; *) unset "$name" 2>/dev/null;; esac; done'
     return ["sh", "-c", f'{drop}; exec "$@"', "sh"]

@@ -1,4 +1,4 @@
-"""Handing batches over: limits are met by feeding, and a submit of unknown fate is never repeated blindly."""
+"""Submit batches: gradually within limits, and without blindly repeating a submit with an unknown result."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from runyard import errors
 from runyard.backends.base import Batch, Job, Presence, Refusal, Sighting
 from runyard.backends.batch import naming, options, script
-from runyard.backends.batch.dialect import Answer, Facts, Order, Reply, Unanswered
+from runyard.backends.batch.dialect import ClusterFacts, Order, SubmitAnswer, SubmitReply, Unanswered
 from runyard.backends.batch.files import Files
-from runyard.backends.batch.naming import Piece
-from runyard.backends.batch.options import Settings
+from runyard.backends.batch.naming import ArrayPiece
+from runyard.backends.batch.options import BatchSettings
 from runyard.backends.batch.scheduler import Scheduler
-from runyard.backends.batch.watch import Watch
+from runyard.backends.batch.watch import QueueWatch
 from runyard.model.wire import AttemptKey
 
 FACTS_FOR_S = 3600.0
@@ -33,13 +33,13 @@ class DryRun:
     commands: tuple[str, ...]
 
 
-class Sender:
+class BatchSender:
     def __init__(
-        self, scheduler: Scheduler, files: Files, watch: Watch, settings: Settings, clock: Callable[[], float]
+        self, scheduler: Scheduler, files: Files, watch: QueueWatch, settings: BatchSettings, clock: Callable[[], float]
     ) -> None:
         self._scheduler, self._files, self._watch = scheduler, files, watch
         self._settings, self._clock = settings, clock
-        self._facts = Facts()
+        self._facts = ClusterFacts()
         self._ask_facts_at = float("-inf")
         self._held: dict[AttemptKey, tuple[Batch, Job]] = {}  # what waits for room, in order
         self._held_because = ""
@@ -56,7 +56,7 @@ class Sender:
             return [Refusal(key=job.key, text=f"the site's directory cannot be used: {error}") for job in batch.jobs]
 
     def feed(self) -> None:
-        """Hand over what was held back, as far as there is room now."""
+        """Submit jobs that were held back, as far as limits allow now."""
         early = self._clock() < self._fed_at + self._settings.poll_interval
         if not self._held or early or not self._has_room():
             return
@@ -76,12 +76,12 @@ class Sender:
         return Sighting(presence=Presence.PENDING, text=told)
 
     def drop(self, keys: Iterable[AttemptKey]) -> None:
-        """They are not to be handed over any more."""
+        """Do not submit these any more."""
         for key in keys:
             self._held.pop(key, None)
 
     def room(self) -> int:
-        """How many more jobs may be handed over now, as far as it is known without asking."""
+        """How many more jobs may be submitted now, as far as known without a query."""
         return self._free_tasks() if self._has_room() and not self._held else 0
 
     def dry_run(self, batch: Batch) -> DryRun:
@@ -93,22 +93,22 @@ class Sender:
     # --- one batch ----------------------------------------------------------------------------------------------
 
     def _objections(self, batch: Batch) -> list[Refusal]:
-        """To what this scheduler cannot be asked, before it is."""
+        """Raise for requests that this scheduler does not support, before a submit."""
         try:
-            self._scheduler.dialect.submit_command(self._order(batch, Piece(offset=0, tasks=(1,))))
+            self._scheduler.dialect.submit_command(self._order(batch, ArrayPiece(offset=0, tasks=(1,))))
         except errors.InvalidInput as error:
             return _refusals(batch.jobs, "; ".join(filter(None, (error.message, error.fix))))
         return []
 
     def _enter(self, batch: Batch, *, again: bool = False) -> list[Job]:
-        """Write the manifest. Returns the jobs that somebody has entered before: they may be with the scheduler."""
+        """Write the manifest. Returns the jobs that were entered before: the scheduler may have them."""
         self._files.install_runner()
         names = {naming.native_name(batch.name, piece.offset) for piece in self._pieces(batch)}
         traces = self._files.enter(batch, self._script(batch.name), names, again=again)
         return [job for job, trace in zip(batch.jobs, traces, strict=True) if trace is not None]
 
     def _without(self, batch: Batch, entered: Sequence[Job]) -> Batch:
-        """The batch without those that may be with the scheduler. Only what is proven absent is handed over again."""
+        """The batch without jobs that the scheduler may have. Only jobs that are proven absent are submitted again."""
         if not entered:
             return batch
         seen = self._watch.look(entered)
@@ -119,7 +119,7 @@ class Sender:
         return rest
 
     def _send(self, batch: Batch) -> list[Refusal]:
-        """Piece by piece; the first one for which there is no room waits, and all after it."""
+        """Piece by piece; the first one beyond a limit waits, and all after it."""
         batch = self._able(batch)
         jobs = {job.index: job for job in batch.jobs}
         todo = self._pieces(batch)
@@ -127,10 +127,10 @@ class Sender:
         while todo:
             first, rest = todo[0].split(max(1, min(self._free_tasks(), self._bite)))
             answer = self._ask_for(batch, first)
-            if answer.reply is Reply.LIMITED and len(first.tasks) > 1 and self._has_room():
+            if answer.reply is SubmitReply.LIMITED and len(first.tasks) > 1 and self._has_room():
                 self._bite = len(first.tasks) // 2
                 continue
-            if answer.reply is Reply.LIMITED:
+            if answer.reply is SubmitReply.LIMITED:
                 self._hold(batch, [jobs[index] for piece in todo for index in piece.indexes], answer.text)
                 break
             refused += self._conclude(batch, [jobs[index] for index in first.indexes], answer)
@@ -138,30 +138,30 @@ class Sender:
         return refused
 
     def _able(self, batch: Batch) -> Batch:
-        """Nodes are avoided only where others are left: a cluster may have just these, and a bad one is better than to
-        be refused, or to wait for ever."""
+        """Nodes are avoided only if others remain: a cluster may have only these, and a bad node is better than a
+        refusal or an endless wait."""
         if not batch.avoid or not batch.jobs or self._watch.in_trouble:
             return batch
-        if self._scheduler.would_take(self._order(batch, Piece(offset=0, tasks=(1,)))):
+        if self._scheduler.would_take(self._order(batch, ArrayPiece(offset=0, tasks=(1,)))):
             return batch
         log.warning("batch %s may use %s after all: nothing else is left", batch.name, ", ".join(batch.avoid))
         return replace(batch, avoid=())
 
-    def _ask_for(self, batch: Batch, piece: Piece) -> Answer:
+    def _ask_for(self, batch: Batch, piece: ArrayPiece) -> SubmitAnswer:
         if self._watch.in_trouble:
-            return Answer(reply=Reply.LIMITED, text="it does not answer")
+            return SubmitAnswer(reply=SubmitReply.LIMITED, text="it does not answer")
         if not self._has_room():
-            return Answer(reply=Reply.LIMITED, text=f"{self._watch.busy_tasks} jobs are there already")
+            return SubmitAnswer(reply=SubmitReply.LIMITED, text=f"{self._watch.busy_tasks} jobs are there already")
         answer = self._scheduler.submit(self._order(batch, piece))
-        if answer.reply is Reply.ACCEPTED:
+        if answer.reply is SubmitReply.ACCEPTED:
             self._bite = min(self._bite * 2, NO_LIMIT)
         return answer
 
-    def _conclude(self, batch: Batch, members: Sequence[Job], answer: Answer) -> list[Refusal]:
+    def _conclude(self, batch: Batch, members: Sequence[Job], answer: SubmitAnswer) -> list[Refusal]:
         title = self._scheduler.dialect.title
-        if answer.reply is Reply.REFUSED:
+        if answer.reply is SubmitReply.REFUSED:
             return _refusals(members, f"{title}: {answer.text}")
-        if answer.reply is Reply.UNSURE:
+        if answer.reply is SubmitReply.UNSURE:
             log.warning("whether %s took %d jobs of %s is unknown: %s", title, len(members), batch.name, answer.text)
             self._watch.forget(job.key for job in members)
             self._watch.doubt(answer.text)
@@ -171,13 +171,13 @@ class Sender:
         return []
 
     def _acknowledge(self, batch: str, native_job: str, members: Sequence[Job]) -> None:
-        """Without this note a job that somebody deletes from the queue may be handed over again: no reason to fail."""
+        """Without this record a job that is deleted from the queue may be submitted again: no reason to fail."""
         try:
             self._files.accept(batch, native_job, [job.index for job in members])
         except Unanswered as error:
             log.warning("that batch %s was accepted could not be noted: %s", batch, error)
 
-    def _order(self, batch: Batch, piece: Piece) -> Order:
+    def _order(self, batch: Batch, piece: ArrayPiece) -> Order:
         """Raises InvalidInput."""
         return Order(
             name=naming.native_name(batch.name, piece.offset),
@@ -194,20 +194,20 @@ class Sender:
             facts=self._known_facts(),
         )
 
-    def _pieces(self, batch: Batch) -> list[Piece]:
+    def _pieces(self, batch: Batch) -> list[ArrayPiece]:
         gaps = self._scheduler.dialect.arrays_may_have_gaps
         return naming.pieces((job.index for job in batch.jobs), self._known_facts().array_size, gaps=gaps)
 
     def _script(self, batch: str) -> str:
         return script.render(
-            self._scheduler.dialect.template, batch=batch, directory=self._files.batch_directory(batch),
+            self._scheduler.dialect.job_script(), batch=batch, directory=self._files.batch_directory(batch),
             runner=self._files.runner_directory, python=self._settings.python,
         )  # fmt: skip
 
     # --- limits -------------------------------------------------------------------------------------------------
 
-    def _known_facts(self) -> Facts:
-        """The configuration of a cluster changes rarely; one that does not tell is not asked with every batch."""
+    def _known_facts(self) -> ClusterFacts:
+        """The configuration of a cluster changes rarely; one that does not answer is not queried with every batch."""
         if self._clock() >= self._ask_facts_at and not self._watch.in_trouble:
             found = self._scheduler.facts()
             self._facts = found or self._facts
@@ -230,7 +230,7 @@ class Sender:
         self._fed_at = self._clock()
 
     def _note_refused(self, batch: Batch, refused: Sequence[Refusal]) -> None:
-        """Nobody waits for the answer of a feed: it is told by the next poll."""
+        """No caller waits for the result of this submit: the next poll reports it."""
         texts = {refusal.key: refusal.text for refusal in refused}
         for job in batch.jobs:
             if job.key in texts:
@@ -242,7 +242,7 @@ def _refusals(jobs: Iterable[Job], text: str) -> list[Refusal]:
 
 
 def _regrouped(held: Iterable[tuple[Batch, Job]]) -> list[Batch]:
-    """Batches that hold only what was held back."""
+    """Batches with only the jobs that were held back."""
     members: dict[str, tuple[Batch, list[Job]]] = {}
     for batch, job in held:
         members.setdefault(batch.name, (batch, []))[1].append(job)

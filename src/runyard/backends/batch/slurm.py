@@ -1,4 +1,4 @@
-"""Slurm's dialect: sbatch, squeue, sacct, scancel, scontrol. Seen with 22.05; only old and stable options are used.
+"""Slurm's dialect: sbatch, squeue, sacct, scancel, scontrol. Tested with 22.05; only old and stable options are used.
 
 Text with `-o` and `-P`, no JSON: `squeue --json` ignores its filters, and `sacct --json` calls failed jobs successful.
 """
@@ -13,10 +13,20 @@ from typing import ClassVar
 from runyard import errors
 from runyard.backends.base import Ending
 from runyard.backends.batch import dialect, slurm_nodes
-from runyard.backends.batch.dialect import Answer, Dialect, Facts, Native, Order, Reply, Stage, Unanswered
+from runyard.backends.batch.dialect import (
+    ClusterFacts,
+    Dialect,
+    Native,
+    Order,
+    Stage,
+    SubmitAnswer,
+    SubmitReply,
+    Unanswered,
+)
 from runyard.hosts.base import Result
 from runyard.model import native_units, ranges, units
 from runyard.model.native_units import Writing
+from runyard.runner import scheduler_signals
 
 STAGES: dict[str, Stage] = {
     "PENDING": Stage.WAITING,
@@ -76,6 +86,7 @@ LONGEST_WARNING = 65535  # seconds that Slurm takes
 class Slurm(Dialect):
     title = "Slurm"
     template = "slurm.sh"
+    signals = scheduler_signals.SLURM
     commands = ("sbatch", "squeue", "scancel", "scontrol")
     arrays_may_have_gaps = True
     remembers = False  # what came within five seconds of a crash of the controller is lost, and its id given away
@@ -84,7 +95,7 @@ class Slurm(Dialect):
         "SQUEUE_ACCOUNT", "SQUEUE_CLUSTERS", "SQUEUE_LICENSES", "SQUEUE_NAMES", "SQUEUE_PARTITION", "SQUEUE_QOS",
         "SLURM_CLUSTERS", "SLURM_TIME_FORMAT",
     )  # fmt: skip
-    variables = ("SLURM_BITSTR_LEN=0",)  # lists of tasks are told in full
+    variables = ("SLURM_BITSTR_LEN=0",)  # lists of tasks are printed in full
     submit_sees = PASSED_ON
     aliases: ClassVar[Mapping[str, str]] = {
         "A": "account", "p": "partition", "q": "qos", "C": "constraint", "w": "nodelist", "x": "exclude",
@@ -125,7 +136,7 @@ class Slurm(Dialect):
         return super().option_name(given).replace("_", "-")
 
     def check_option(self, name: str, value: str) -> None:
-        """For all the memory of a node runyard has no word of its own."""
+        """runyard has no notation for all the memory of a node."""
         if (name, value) != ("mem", "0"):
             super().check_option(name, value)
 
@@ -157,27 +168,27 @@ class Slurm(Dialect):
             asked["signal"] = f"B:USR1@{min(order.warning, LONGEST_WARNING)}"  # B: to the script, which is the runner
         return asked
 
-    def parse_submit(self, result: Result) -> Answer:
+    def parse_submit(self, result: Result) -> SubmitAnswer:
         said = dialect.one_line(result.stderr)
         if result.ok:
             match = re.match(rb"(\d+)(;|\s*$)", result.stdout)
             if match:
-                return Answer(reply=Reply.ACCEPTED, id=match[1].decode())
-            return Answer(reply=Reply.UNSURE, text=f"sbatch said {result.stdout[:200]!r}")
+                return SubmitAnswer(reply=SubmitReply.ACCEPTED, id=match[1].decode())
+            return SubmitAnswer(reply=SubmitReply.UNSURE, text=f"sbatch said {result.stdout[:200]!r}")
         if result.code in dialect.NO_ANSWER or UNSURE.search(said) or not said:
-            return Answer(reply=Reply.UNSURE, text=said or f"sbatch ended with {result.code}")
-        reply = Reply.LIMITED if LIMITED.search(said) else Reply.REFUSED
-        return Answer(reply=reply, text=said.replace("sbatch: error: ", ""))
+            return SubmitAnswer(reply=SubmitReply.UNSURE, text=said or f"sbatch ended with {result.code}")
+        reply = SubmitReply.LIMITED if LIMITED.search(said) else SubmitReply.REFUSED
+        return SubmitAnswer(reply=reply, text=said.replace("sbatch: error: ", ""))
 
     def trial_command(self, order: Order) -> list[str]:
-        """A real submit that is refused leaves a job that FAILED, under our name."""
+        """A real submit that is refused leaves a FAILED job under our name."""
         program, *words = self.submit_command(order)
         return [program, "--test-only", *words]
 
     # --- looking ------------------------------------------------------------------------------------------------
 
     def queue_command(self, user: str) -> list[str]:
-        """Finished jobs too: until MinJobAge has passed they are told here, accounts or not."""
+        """Finished jobs too: until MinJobAge has passed they are listed here, with or without accounting."""
         return ["squeue", "--noheader", "--array", "--states=all", f"--user={user}", f"--format={QUEUE_FORMAT}"]
 
     def parse_queue(self, result: Result) -> list[Native]:
@@ -232,13 +243,13 @@ class Slurm(Dialect):
             ["sinfo", "--noheader", "--Node", "--format=%N"],
         ]
 
-    def parse_facts(self, results: Sequence[Result]) -> Facts:
+    def parse_facts(self, results: Sequence[Result]) -> ClusterFacts:
         config, partitions, associations, nodes = (r.stdout.decode(errors="replace") if r.ok else "" for r in results)
         size = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.MULTILINE)
         submits = [row.split("|")[2] for row in associations.splitlines() if row.count("|") == 2]
         limits = [int(number) for number in submits if number.isdigit()]
-        return Facts(
-            array_size=max(1, int(size[1]) - 1) if size else Facts().array_size,
+        return ClusterFacts(
+            array_size=max(1, int(size[1]) - 1) if size else ClusterFacts().array_size,
             # With several accounts the one in use is not known here: sbatch itself says when it is full.
             task_limit=limits[0] if len(submits) == 1 and limits else None,
             longest=_longest(partitions),
@@ -262,7 +273,7 @@ def _gres(order: Order) -> str:
 
 
 def _minutes(order: Order, seconds: int) -> int:
-    """A little more than the runner's own limit, but never what would make the partition refuse it."""
+    """A little more than the runner's own limit, but never so much that the partition refuses it."""
     longest = order.facts.longest.get(order.options.get("partition", ""))
     wanted = seconds + order.time_margin
     return native_units.whole_minutes(max(seconds, min(wanted, longest)) if longest else wanted)
@@ -302,9 +313,9 @@ def _waiting_or_not(line: str) -> Native:
 
 
 def _accounts(row: Sequence[str]) -> list[Native]:
-    """Nothing for what is not over: the end must be known, because after an outage the state comes first.
+    """Nothing for jobs that have not ended: the end time must be known, because after an outage the state comes first.
 
-    Tasks that were cancelled while they waited are told together: `12_[3-7,9%2]`.
+    Tasks that were cancelled while they waited are listed together: `12_[3-7,9%2]`.
     """
     job, state, code, end, elapsed, limit, memory, nodes, name = row
     number, _, tasks = job.partition("_")

@@ -1,4 +1,4 @@
-"""Which nodes a run may use, in Slurm's words."""
+"""Which nodes a run may use, as Slurm's options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chosen(order: Order) -> dict[str, str]:
 
 
 def _required(order: Order) -> tuple[str, ...]:
-    """`--nodelist` names nodes of which a job gets *all*: so it fits only when it wants as many."""
+    """`--nodelist` names nodes of which a job gets *all*: so it is usable only if the run requests as many."""
     return order.choice.node if len(order.choice.node) == order.resources.nodes else ()
 
 

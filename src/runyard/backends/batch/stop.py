@@ -1,7 +1,7 @@
-"""Ending jobs: by a wish in their directory, and by the scheduler where that is not heard or not needed.
+"""Stop jobs: by a request in their directory, and by the scheduler if the runner does not react or has not started.
 
-The wish is written at once, by whoever brings it, also while another thread waits for the scheduler's answer; what the
-scheduler is to do about it is left in `_letters` for that thread.
+The request is written at once, by the calling thread, also while another thread waits for the scheduler's answer; what
+the scheduler is to do about it is left in `_letters` for that thread.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from runyard.backends.base import Job, Stop
+from runyard.backends.base import Job, StopRequest
 from runyard.backends.batch.dialect import Unanswered
 from runyard.backends.batch.files import Files
 from runyard.backends.batch.scheduler import Scheduler
-from runyard.backends.batch.watch import Watch
+from runyard.backends.batch.watch import QueueWatch
 from runyard.model.wire import AttemptKey
 
 DEAF_S = 30.0  # beyond the grace: a beat, and a minute-old view of a network file system, are not deafness
@@ -31,13 +31,13 @@ class Stopper:
         self._unwanted: dict[AttemptKey, Job] = {}  # what the scheduler shall end or forget
         self._ordered_at: dict[AttemptKey, float] = {}
 
-    def tell(self, stops: Sequence[Stop]) -> None:
-        """Write down the wishes that are new. From any thread, one at a time."""
+    def tell(self, stops: Sequence[StopRequest]) -> None:
+        """Write new requests. From any thread, one at a time."""
         new = [stop for stop in stops if self._told.get(stop.job.key) != (stop.reason, stop.grace)]
         try:
             fenced = self._files.fence(new) if new else []
         except Unanswered as error:
-            log.warning("%d jobs could not be told to stop: %s", len(new), error)
+            log.warning("%d jobs could not be stopped: %s", len(new), error)
             return
         heard = [(stop, told) for stop, told in zip(new, fenced, strict=True) if told is not None]
         self._told.update((stop.job.key, (stop.reason, stop.grace)) for stop, _ in heard)
@@ -46,16 +46,16 @@ class Stopper:
         self._letters.extend((stop.job, False) for stop, seconds in waited if seconds > stop.grace + DEAF_S)
 
     def prevented(self) -> list[AttemptKey]:
-        """Take in what was told meanwhile. Returns those that had not begun, and never will."""
+        """Process the requests written since. Returns jobs that had not started, and never will."""
         letters = [self._letters.popleft() for _ in range(len(self._letters))]
         self.discard(job for job, _ in letters)
         return [job.key for job, never_begins in letters if never_begins]
 
     def discard(self, jobs: Iterable[Job]) -> None:
-        """Have the scheduler end these."""
+        """Let the scheduler end these."""
         self._unwanted.update((job.key, job) for job in jobs)
 
-    def press(self, watch: Watch) -> None:
+    def press(self, watch: QueueWatch) -> None:
         """One command for all that are still in the queue; repeated until they are not."""
         now = self._clock()
         due = [job for key, job in self._unwanted.items() if now >= self._ordered_at.get(key, -AGAIN_S) + AGAIN_S]

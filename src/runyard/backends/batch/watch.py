@@ -1,17 +1,17 @@
-"""Looking at the queue: once for all jobs, not too often, and less often while it does not answer."""
+"""Poll the queue: once for all jobs, not too often, and less often while it does not answer."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from runyard.backends.base import Job, Presence, Sighting, Stop
+from runyard.backends.base import Job, Presence, Sighting, StopRequest
+from runyard.backends.batch import naming
 from runyard.backends.batch.dialect import Native, Stage, Unanswered
 from runyard.backends.batch.evidence import MOST_WORDS, Court, Evidence, foremost, needs_trace
 from runyard.backends.batch.files import Files
 from runyard.backends.batch.naming import Identity
-from runyard.backends.batch.register import Register
 from runyard.backends.batch.scheduler import Scheduler
 from runyard.model.wire import AttemptKey
 
@@ -24,8 +24,8 @@ MOST_EXPLAINED = 50
 log = logging.getLogger(__name__)
 
 
-class Pace:
-    """When the next look may be made."""
+class PollTimer:
+    """When the next poll may be made."""
 
     def __init__(self, interval: float, clock: Callable[[], float]) -> None:
         self._interval, self._clock = interval, clock
@@ -46,9 +46,9 @@ class Pace:
         self.failures += 1
 
 
-class Watch:
+class QueueWatch:
     def __init__(
-        self, scheduler: Scheduler, files: Files, court: Court, pace: Pace, clock: Callable[[], float],
+        self, scheduler: Scheduler, files: Files, court: Court, pace: PollTimer, clock: Callable[[], float],
         discard: Callable[[Sequence[Job]], None],
     ) -> None:  # fmt: skip
         self._scheduler, self._files, self._court = scheduler, files, court
@@ -57,12 +57,12 @@ class Watch:
         self._looked_at = float("-inf")
         self._sent: dict[Identity, str] = {}  # what was acknowledged since then, and in which native job
         self._sightings: dict[AttemptKey, Sighting] = {}
-        self._reasons: dict[str, str] = {}  # why jobs wait, by their native ids, where the queue does not tell
+        self._reasons: dict[str, str] = {}  # why jobs wait, by their native ids, if the queue does not show it
         self._reasons_at = float("-inf")
         self._trouble = ""
 
     def sight(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
-        """What is known of each; asks only when it is time to, or when there is one of which nothing is known."""
+        """The state of each; polls only when it is time to, or when a job has no state yet."""
         unsettled = [job for job in jobs if not self._is_gone(job)]
         if unsettled and (self._pace.is_due or (not self.in_trouble and self._strangers(unsettled))):
             begun_at = self._clock()
@@ -73,7 +73,7 @@ class Watch:
         return {job.key: self._tell(job) for job in jobs}
 
     def renew(self) -> None:
-        """Look at the queue for its own sake: other jobs may have left it."""
+        """Poll the queue even without jobs of ours: other jobs may have left it."""
         if not self._pace.is_due:
             return
         begun_at = self._clock()
@@ -84,7 +84,7 @@ class Watch:
             self.doubt(str(error))
 
     def look(self, jobs: Sequence[Job]) -> dict[AttemptKey, Sighting]:
-        """Judge these anew. What was never handed over is told without a question to the scheduler."""
+        """Determine the state of these again. Jobs that were never submitted need no query."""
         try:
             self._refuse_in_trouble()
             traces = self._files.look(self._strangers(jobs))
@@ -101,21 +101,21 @@ class Watch:
         return {job.key: self._tell(job) for job in jobs}
 
     def natives(self, jobs: Iterable[Job]) -> dict[AttemptKey, list[Native]]:
-        """What is in the queue now of these jobs, and not over. Raises Unanswered."""
+        """Native jobs of these jobs that are in the queue and have not ended. Raises Unanswered."""
         queue = self._queue_now()
         return {job.key: [native for native in queue.about(job) if not native.is_over] for job in jobs}
 
     def busy_batches(self) -> frozenset[str]:
-        """Those of which anything is in the queue now, and not over. Raises Unanswered."""
+        """Those with native jobs in the queue that have not ended. Raises Unanswered."""
         return self._queue_now().busy_batches
 
     def waiting(self, batches: Collection[str]) -> list[Native]:
-        """What is in the queue now of these, and has not begun. Raises Unanswered."""
+        """Native jobs of these that are in the queue and have not started. Raises Unanswered."""
         found = (natives for (batch, _), natives in self._queue_now().natives.items() if batch in batches)
         return [native for natives in found for native in natives if native.stage in (Stage.WAITING, Stage.STUCK)]
 
     def doubt(self, text: str) -> None:
-        """The scheduler did not answer: nothing is known until it does, and it is left alone for a while."""
+        """The scheduler did not answer: all is unknown until it does, and it is not polled for a while."""
         if self.in_trouble:
             return
         if not self._trouble:
@@ -125,7 +125,7 @@ class Watch:
 
     @property
     def in_trouble(self) -> bool:
-        """It did not answer, and it is too early to ask again."""
+        """It did not answer, and it is too early to poll again."""
         return self._pace.failures > 0 and not self._pace.is_due
 
     def note_sent(self, jobs: Iterable[Job], native_job: str) -> None:
@@ -143,7 +143,7 @@ class Watch:
 
     @property
     def busy_tasks(self) -> int:
-        """How many tasks of the user there are, as far as it is known."""
+        """The known number of tasks of the user."""
         return self._queue.busy_tasks + len(self._sent)
 
     @property
@@ -185,7 +185,7 @@ class Watch:
         self._give_up([job for job in jobs if self._is_gone(job)], queued)
 
     def _add_reasons(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
-        """Some schedulers tell apart from their queue why a job waits: asked for once in a while, for many at once."""
+        """Some schedulers report why a job waits by a separate command: called once in a while, for many at once."""
         first = {job: foremost(queued[job.key]) for job in jobs}
         waiting = {job: native for job, native in first.items() if native and native.stage is Stage.WAITING}
         if not self._scheduler.dialect.reasons_apart or not waiting:
@@ -199,7 +199,7 @@ class Watch:
                 self.note(job, replace(seen, text=f"{seen.text}: {reason[:MOST_WORDS]}"))
 
     def _judge_by_traces(self, jobs: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
-        """What the scheduler tells is over, or does not tell of at all."""
+        """Jobs that the scheduler reports as ended, or does not list."""
         if not jobs:
             return
         try:
@@ -215,7 +215,7 @@ class Watch:
             self._leave_open([job for job in jobs if not queued[job.key]], error)
             accounts, jobs = [], [job for job in jobs if queued[job.key]]
         told = Register.of(accounts)
-        remains = []  # what may live all the same, where nobody sees it: should it look, it finds that it is to end
+        remains = []  # may still be alive, out of sight: if its runner reads the file, it finds the stop request
         for job in jobs:
             trace = traces[job.key]
             account = _telling(told.about(job))
@@ -231,7 +231,7 @@ class Watch:
             self.note(job, Sighting(presence=Presence.UNKNOWN, text=f"nothing is certain: {error}"))
 
     def _give_up(self, gone: Sequence[Job], queued: dict[AttemptKey, list[Native]]) -> None:
-        """What is gone by our judgement, while the scheduler has it still, must never begin: fence and discard it."""
+        """A job that we consider ended while the scheduler still has it must never start: fence and remove it."""
         lost = {job: native for job in gone if (native := _still_there(queued[job.key]))}
         if not lost:
             return
@@ -246,7 +246,7 @@ class Watch:
     def _fence(self, jobs: Sequence[Job]) -> None:
         try:
             if jobs:
-                self._files.fence([Stop(job=job, reason="lost", grace=0) for job in jobs], record=False)
+                self._files.fence([StopRequest(job=job, reason="lost", grace=0) for job in jobs], record=False)
         except Unanswered as error:
             log.warning("jobs that %s has given up could not be fenced: %s", self._scheduler.dialect.title, error)
 
@@ -269,7 +269,7 @@ class Watch:
 
 
 def _telling(accounts: Sequence[Native]) -> Native | None:
-    """Of several the last that tells whose doing the end was: what is begun again by mistake ends well at once."""
+    """Of several, the last one with a cause of the end: a job that was started again by mistake succeeds at once."""
     ended = [account for account in accounts if account.ending]
     return next(reversed(ended or accounts), None)
 
@@ -281,3 +281,38 @@ def _still_there(natives: Sequence[Native]) -> Native | None:
 
 def _identity(job: Job) -> Identity:
     return job.batch, job.index
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Register:
+    """From the answer of one query."""
+
+    natives: Mapping[Identity, list[Native]]
+    arrays: frozenset[tuple[str, str]]  # batch and id, of each native job that is known
+    busy_tasks: int  # of the user, not over, ours or not
+    busy_jobs: int  # native ones, an array being one
+    busy_batches: frozenset[str]
+
+    @classmethod
+    def of(cls, natives: Iterable[Native]) -> Register:
+        found: dict[Identity, list[Native]] = {}
+        arrays, busy, batches = set(), [], set()
+        for native in natives:
+            identity = naming.identity(native.name, native.task)
+            found.setdefault(identity, []).append(native)
+            arrays.add((identity[0], native.job))
+            if not native.is_over:
+                busy.append(native.job)
+                batches.add(identity[0])
+        return cls(
+            natives=found, arrays=frozenset(arrays), busy_tasks=len(busy), busy_jobs=len(set(busy)),
+            busy_batches=frozenset(batches),
+        )  # fmt: skip
+
+    def about(self, job: Job) -> list[Native]:
+        """All under its name; more than one after a repeated submit."""
+        return self.natives.get((job.batch, job.index), [])
+
+    def knows(self, job: Job, native_job: str) -> bool:
+        """Whether the native job in which this one was acknowledged is listed."""
+        return (job.batch, native_job) in self.arrays

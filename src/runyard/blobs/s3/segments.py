@@ -1,11 +1,11 @@
 """Files that grow, in a store whose objects do not: each piece is an object of its own, named by what it covers.
 
 `<name>/<end>-<start>` holds the bytes from start to end of the file, both padded, so that keys are listed in the order
-of their ends. The bytes at an offset are the same whoever brings them. So it does no harm when two servers write
+of their ends. The bytes at an offset are the same from any sender. So it does no harm when two servers write
 segments that overlap, or when one of them merges what another one reads or merges, too:
 
 - A segment is removed only when another one that covers all of it, and more, is there. Of any chain of such covers
-  the largest stays: nobody removes a byte that is not held elsewhere, whatever they last saw.
+  the largest stays: no byte is deleted that is not stored elsewhere, whatever a server last saw.
 - A cover is listed behind what it covers. So a list that is read page by page while others merge has a gap nowhere.
 - A reader who finds a segment gone lists again.
 
@@ -22,8 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from runyard import errors
-from runyard.blobs.s3.bucket import Bucket
-from runyard.blobs.s3.client import NoObject
+from runyard.blobs.s3.bucket import Bucket, NoObject
 
 LEVELS = (4 << 10, 64 << 10, 1 << 20, 8 << 20)  # bytes: segments are merged with those of about their size
 TOGETHER = 16  # so many of a level are merged: a file has fewer of each, besides those that have outgrown them all
@@ -86,7 +85,7 @@ class Segments:
 
     def _list(self, name: str, from_offset: int = -1) -> Iterator[Segment]:
         """Those that end behind the offset, by their ends."""
-        after = f"{name}/{from_offset:016d}~" if from_offset >= 0 else ""
+        after = f"{name}/{from_offset + 1:016d}" if from_offset >= 0 else ""
         for item in self._bucket.find(f"{name}/", after):
             if match := _NAME.fullmatch(item.key.rpartition("/")[2]):
                 yield Segment(end=int(match[1]), start=int(match[2]))
@@ -96,7 +95,7 @@ class Segments:
             yield from self._bucket.chunks(segment.key(name), first - segment.start, last - segment.start)
 
     def _merge(self, name: str, held: Sequence[Segment]) -> None:
-        """What fails here fails for nobody: the next append tries again."""
+        """A failure here has no effect: the next append tries again."""
         chosen = mergeable(largest(held))
         if not chosen:
             return

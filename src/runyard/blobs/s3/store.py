@@ -17,8 +17,7 @@ from typing import TypeVar
 
 from runyard import errors
 from runyard.blobs.base import CHUNK, Content, check_complete, check_contents, check_piece, no_blob, relayed_name
-from runyard.blobs.s3.bucket import Bucket
-from runyard.blobs.s3.client import NoObject
+from runyard.blobs.s3.bucket import Bucket, NoObject
 from runyard.blobs.s3.segments import Segments
 from runyard.blobs.writer import KEPT_S, BlobWriter, check_found, prepare_incoming
 from runyard.model.digest import check_digest
@@ -74,7 +73,7 @@ class S3Blobs:
 
     def put_many(self, contents: Mapping[str, Content]) -> None:
         check_contents(contents)
-        _each(lambda digest: self._bucket.put(_key(digest), bytes(contents[digest])), contents)
+        _each(lambda digest: self._bucket.put(_key(digest), contents[digest]), contents)
 
     def add(self, chunks: Iterable[bytes]) -> str:
         return self.writer().write_all(chunks)
@@ -98,12 +97,12 @@ class S3Blobs:
     def commit_partial(self, digest: str, size: int) -> None:
         name = _incoming(digest, size)
         held = self._segments.size(name)
-        if not self.has(digest):  # asked second: whoever commits it clears it afterwards
+        if not self.has(digest):  # checked second: a commit deletes the segments afterwards
             check_complete(digest, size, held)
             try:
                 self._store(digest, size, self._segments.chunks(name, 0, size))
             except errors.InvalidInput:
-                if not self.has(digest):  # nobody has committed and cleared it before our eyes
+                if not self.has(digest):  # it was not committed and cleared meanwhile
                     self._segments.remove(name)
                     raise
         self._segments.remove(name)
@@ -113,7 +112,7 @@ class S3Blobs:
 
     def _keep(self, path: Path, digest: str) -> None:
         if not self.has(digest):
-            self._bucket.put_all(_key(digest), path.stat().st_size, _file_chunks(path))
+            self._bucket.put_file(_key(digest), path)
 
     def _store(self, digest: str, size: int, chunks: Iterable[bytes]) -> None:
         self._bucket.put_all(_key(digest), size, _checked(chunks, digest))
@@ -142,10 +141,10 @@ class S3Files:
 
 def check_bucket(bucket: Bucket) -> None:
     """Everything that we may have to be allowed, on an object of its own."""
-    name = f"check-{secrets.token_hex(8)}"
+    folder, name = "check", f"check/{secrets.token_hex(8)}"
     bucket.put(name, name.encode())
     try:
-        is_shown = bucket.get(name) == name.encode() and any(item.key == name for item in bucket.find(name))
+        is_shown = bucket.get(name) == name.encode() and any(item.key == name for item in bucket.find(folder))
     except NoObject:
         is_shown = False
     bucket.delete([name])

@@ -13,13 +13,13 @@ from typing import Any
 import runyard.client
 from runyard import errors
 from runyard.bridges.ludwig import jobs, results, values
-from runyard.bridges.ludwig.folder import RUNS, Folder, find_share, on_nodes
+from runyard.bridges.ludwig.folder import RUNS, ProjectFolder, find_share, on_nodes
 from runyard.bridges.ludwig.grid import gen_all_param2vals
-from runyard.bridges.ludwig.jobs import Job
-from runyard.bridges.ludwig.layout import Layout
-from runyard.client.belongings import CodeHere, DataHere, name_below
+from runyard.bridges.ludwig.jobs import LudwigJob
+from runyard.bridges.ludwig.layout import ProjectLayout
 from runyard.client.run import Run
-from runyard.model.spec import name_text
+from runyard.client.run_inputs import CodeHere, DataHere, name_below
+from runyard.model.spec_values import name_text
 
 TAG = "ludwig"
 WORKER = ".ludwig-worker"  # where a job finds the program that executes it, beside its code
@@ -35,7 +35,7 @@ class _DiskCheck:
 
     def __get__(self, client: Client | None, owner: type[Client]) -> Callable[[], None]:
         if client is None:
-            return lambda: _check_disk(Folder(find_share(), ""), print)
+            return lambda: _check_disk(ProjectFolder(find_share(), ""), print)
         return lambda: _check_disk(client._folder, client._say)
 
 
@@ -43,7 +43,7 @@ class Client:
     """Submits the jobs of one project.
 
     `share` is the shared drive, see `find_share`, and `share_on_nodes` where the nodes have it. `python` is the
-    interpreter there. `yard` is a runyard.Client for another yard than this home's. `say` tells people what goes on.
+    interpreter there. `yard` is a runyard.Client for another yard than this home's. `say` shows messages to the user.
     """
 
     check_lab_disk_space = _DiskCheck()
@@ -61,7 +61,7 @@ class Client:
         say: Callable[[str], object] = print,
     ) -> None:
         self.project_name, self.param2default = name_text(project_name, "project_name"), param2default
-        self._folder = Folder(find_share(share), project_name)
+        self._folder = ProjectFolder(find_share(share), project_name)
         self._path_on_nodes = str(Path(share_on_nodes or on_nodes(self._folder.share)) / project_name)
         self._site, self._python = site, python
         self._yard, self._say = yard or runyard.client.Client(), say
@@ -80,13 +80,13 @@ class Client:
         anew: bool = False,
         **fields: Any,
     ) -> list[Run]:
-        """Start what is missing of `reps` repetitions of each configuration. Nothing is ever stopped by it.
+        """Start the missing ones of `reps` repetitions of each configuration. Never stops a run.
 
-        With `test` it only says what it would start, with `anew` it starts all of them. `worker` is a node, or several.
-        `run_f_name`: a program of the project's own, where there is one. `fields` are further ones of a run, such as
+        With `test` it only shows what it would start, with `anew` it starts all of them. `worker` is a node, or
+        several. `run_f_name`: the project's own program, if there is one. `fields` are further fields of a run, such as
         `resources` or `priority`.
         """
-        layout = Layout.find(Path.cwd().resolve(), src_ps, run_f_name)
+        layout = ProjectLayout.find(Path.cwd().resolve(), src_ps, run_f_name)
         data = _data(data_ps or (), layout.root)
         configurations = self._configurations(param2val_list, param2requests)
         with self._folder.locked():
@@ -116,14 +116,14 @@ class Client:
         runs_p: Path | None = None,
         label_params: Sequence[str] | None = None,
     ) -> Iterator[tuple[Path, str]]:
-        """The folders with results of these configurations, as far as there are any, each with a label for plots."""
+        """The existing folders with results of these configurations, each with a label for plots."""
         return results.gen_param_paths(
             self.project_name, param2requests, self._defaults(), runs_path=runs_p,
             ludwig_data_path=self._folder.share, label_params=label_params, require_all_found=False,
         )  # fmt: skip
 
     def _configurations(self, listed: Any, requested: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """Of a list, or of a request; the later clients had requests in the place of lists."""
+        """Of a list, or of a request; later clients had requests instead of lists."""
         if isinstance(listed, Mapping) and requested is None:
             listed, requested = None, listed
         if (listed is None) == (requested is None):
@@ -140,16 +140,16 @@ class Client:
             )
         return self.param2default
 
-    def _known(self) -> jobs.Known:
+    def _known(self) -> jobs.KnownRuns:
         found = self._yard.iter_runs(project=self.project_name, tag=self._tag)
-        return jobs.Known.read(run.data for run in found)
+        return jobs.KnownRuns.read(run.data for run in found)
 
     @property
     def _tag(self) -> str:
-        """Of this very folder: another drive may have a project of the same name."""
+        """Only of this folder: another drive may have a project of the same name."""
         return f"{TAG}-{hashlib.sha256(self._path_on_nodes.encode()).hexdigest()[:12]}"
 
-    def _tell(self, plan: jobs.Plan, reps: int, verb: str) -> None:
+    def _tell(self, plan: jobs.SubmissionPlan, reps: int, verb: str) -> None:
         if not plan.jobs:
             self._say(f"{reps} replications of each model already exist.")
         for job in plan.jobs:
@@ -157,7 +157,9 @@ class Client:
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
-    def _common(self, layout: Layout, data: Iterable[DataHere], worker: str | Sequence[str] | None) -> dict[str, Any]:
+    def _common(
+        self, layout: ProjectLayout, data: Iterable[DataHere], worker: str | Sequence[str] | None
+    ) -> dict[str, Any]:
         program = DataHere(folder=Path(__file__).parent / "node", to=WORKER)
         common = {
             "command": [self._python, f"{WORKER}/worker.py"],
@@ -172,11 +174,11 @@ class Client:
         return {name: value for name, value in common.items() if value is not None}
 
     def _has_gpus(self) -> bool:
-        """Where the nodes have GPUs a job has one to itself, as it always had."""
+        """If the nodes have GPUs, a job gets one for itself, as before."""
         agents = [agent for agent in self._yard.agents() if self._site in (None, agent["site"])]
         return any(agent["total"].get("gpus") for agent in agents)
 
-    def _own(self, job: Job, layout: Layout, common: Mapping[str, Any]) -> dict[str, Any]:
+    def _own(self, job: LudwigJob, layout: ProjectLayout, common: Mapping[str, Any]) -> dict[str, Any]:
         names = {"param_name": job.param_name, "job_name": job.job_name}
         if layout.package is not None:
             saves = f"{layout.package}_runs/{job.param_name}/{job.job_name}/saves"
@@ -199,7 +201,7 @@ class Client:
         }
 
 
-def _check_disk(folder: Folder, say: Callable[[str], object]) -> None:
+def _check_disk(folder: ProjectFolder, say: Callable[[str], object]) -> None:
     folder.check()
     usage = shutil.disk_usage(folder.share)
     percent = round(100 * usage.used / usage.total)
@@ -209,7 +211,7 @@ def _check_disk(folder: Folder, say: Callable[[str], object]) -> None:
 
 
 def _data(data_ps: Sequence[Path | str], root: Path) -> dict[str, DataHere]:
-    """Folders by their names on the drive. Beside its code a job finds them where the project has them."""
+    """Folders by their names on the drive. A job also finds them beside its code, at the project's paths."""
     found: dict[str, DataHere] = {}
     for path in data_ps:
         folder = Path(os.path.abspath(Path(path).expanduser()))  # a link has its own name, whatever it leads to

@@ -27,7 +27,7 @@ _PARAM = re.compile(r"param_(\d+)")
 
 
 def find_share(given: Path | str | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The drive's root: as given, as LUDWIG_MNT says, or where it always was."""
+    """The drive's root: as given, from LUDWIG_MNT, or at the usual mount point."""
     if given is not None:
         return Path(given).expanduser().absolute()
     point = environ.get(MOUNT)
@@ -37,11 +37,11 @@ def find_share(given: Path | str | None = None, environ: Mapping[str, str] = os.
 
 
 def on_nodes(share: Path) -> Path:
-    """Where the nodes have it, when nobody says otherwise: in the same place, but their system is Linux."""
+    """The drive's default path on the nodes: the same path, but their system is Linux."""
     return Path(NODES) / share.relative_to(MAC) if share.is_relative_to(MAC) else share
 
 
-class Folder:
+class ProjectFolder:
     def __init__(self, share: Path, project: str, runs: Path | None = None) -> None:
         self.share, self.path = share, share / project
         self.runs = runs or self.path / RUNS
@@ -54,7 +54,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One submit at a time. A file server that knows no locks is used without."""
+        """One submit at a time. On a file server without locks, no lock is used."""
         self.check()
         make(self.path)
         make(self.runs)
@@ -78,18 +78,18 @@ class Folder:
         return found
 
     def jobs(self, param_name: str) -> set[str]:
-        """Those that have left results; a folder appears when its job has ended well."""
+        """Jobs with results; a folder appears when its job has succeeded."""
         return {name for name in _listed(self.runs / param_name) if "num" in name}
 
     def next_names(self, known: Collection[str]) -> Iterator[str]:
-        """Names of configurations that nobody has; `known` are more than those on the drive."""
+        """Unused names for configurations; `known` are names besides those on the drive."""
         number = max(map(_number, [*_listed(self.runs), *known]), default=0)
         while True:
             number += 1
             yield f"param_{number:0>3}"
 
     def add(self, param_name: str, configuration: Mapping[str, Any], project_path: str) -> None:
-        """A new configuration: `safe_load` reads it, and whoever expects the names that were added finds them."""
+        """Write a new configuration: `safe_load` can read it, and it contains the added names that readers expect."""
         import yaml
 
         added = {"param_name": param_name, "job_name": None, "project_path": project_path, "save_path": None}
@@ -98,12 +98,12 @@ class Folder:
         try:
             place.mkdir()
         except FileExistsError:
-            raise errors.Conflict(f"somebody else has just made {place}", "submit again") from None
+            raise errors.Conflict(f"another process has just created {place}", "submit again") from None
         like_above(place)
         write(place / CONFIGURATION, text.encode())
 
     def copy(self, source: Path, name: str) -> None:
-        """Bring a folder of data onto the drive, as `<project>/<name>`; what is there already is not sent again."""
+        """Copy a folder of data to the drive, as `<project>/<name>`; existing files are not sent again."""
         for place, folders, names in os.walk(source, followlinks=True):
             folders[:] = [each for each in folders if each != "__pycache__"]
             to = self.path / name / Path(place).relative_to(source)
@@ -113,11 +113,11 @@ class Folder:
 
 
 def load(path: Path) -> dict[str, Any] | None:
-    """None where it is missing or broken: such a folder is nobody's. Nothing but plain values is ever made of it."""
+    """None if it is missing or invalid: such a folder is ignored. Only plain values are ever read from it."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Knows tuples too, as Ludwig wrote them."""
+        """Also reads tuples, as Ludwig wrote them."""
 
     def construct_tuple(loader: Loader, node: yaml.SequenceNode) -> tuple[Any, ...]:
         return tuple(loader.construct_sequence(node, deep=True))
@@ -135,7 +135,7 @@ def identity(configuration: Mapping[str, Any]) -> Hashable:
 
 
 def make(folder: Path) -> None:
-    """With the mode of the folder above: the nodes may have another account than who submits."""
+    """With the mode of the folder above: the nodes may have another account than the submitter."""
     if folder.is_dir():
         return
     if not folder.parent.is_dir():
@@ -151,7 +151,7 @@ def like_above(folder: Path) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Whole, or not at all."""
+    """Completely, or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_bytes(data)
     os.replace(draft, path)
@@ -165,7 +165,7 @@ def _bring(source: Path, to: Path) -> None:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise errors.RunyardError(
-            f"{source} cannot be brought to {to}: {(error.strerror or str(error)).lower()}",
+            f"{source} cannot be copied to {to}: {(error.strerror or str(error)).lower()}",
             "it must be a file that you may read, and the drive needs room",
         ) from None
 
@@ -177,7 +177,7 @@ def _copy(source: Path, to: Path, draft: Path) -> None:
         if found.st_size == wanted.st_size and abs(found.st_mtime - wanted.st_mtime) < SAME_TIME_S:
             return
     shutil.copyfile(source, draft)
-    # One that was just written may be written again, and look the same then: it is brought once more the next time.
+    # A file that was just written may be written again with the same time and size: it is copied again the next time.
     is_young = time.time() - wanted.st_mtime < 2 * SAME_TIME_S
     os.utime(draft, (wanted.st_atime, wanted.st_mtime - 2 * SAME_TIME_S * is_young))
     os.replace(draft, to)

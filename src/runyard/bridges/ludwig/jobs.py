@@ -1,4 +1,4 @@
-"""Which repetitions are missing, and what they are called."""
+"""Which repetitions are missing, and their names."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runyard.bridges.ludwig.folder import Folder, identity
+from runyard.bridges.ludwig.folder import ProjectFolder, identity
 from runyard.model.states import FINAL, RunState
 
 TIME = "%Y-%m-%d-%H-%M-%S"  # without colons, which Windows servers do not take
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class LudwigJob:
     param_name: str
     job_name: str
     configuration: dict[str, Any]
-    number: int  # how many of this configuration are handed in before it
+    number: int  # how many of this configuration are submitted before it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
-    """What the yard says of a project's runs, by the name of their configuration."""
+class KnownRuns:
+    """The states of a project's runs, by the name of their configuration."""
 
     good: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # jobs that succeeded, or still may
     bad: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # that failed, or were cancelled
 
     @classmethod
-    def read(cls, runs: Iterable[Mapping[str, Any]]) -> Known:
+    def read(cls, runs: Iterable[Mapping[str, Any]]) -> KnownRuns:
         known = cls()
         for run in runs:
             may_succeed = run["state"] == RunState.SUCCEEDED or run["state"] not in FINAL
@@ -40,15 +40,15 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    jobs: list[Job]
+class SubmissionPlan:
+    jobs: list[LudwigJob]
     new: dict[str, dict[str, Any]]  # configurations that the drive does not have yet, by their name
 
 
 def plan(
-    folder: Folder, known: Known, configurations: Sequence[dict[str, Any]], reps: int, *, anew: bool = False
-) -> Plan:
-    """What the yard has succeeded in or has under way counts, and what was on the drive before; nothing with `anew`."""
+    folder: ProjectFolder, known: KnownRuns, configurations: Sequence[dict[str, Any]], reps: int, *, anew: bool = False
+) -> SubmissionPlan:
+    """Succeeded, running and waiting runs count, and jobs that were on the drive before; none with `anew`."""
     named, new = _named(folder, known, configurations)
     jobs = []
     for param_name, configuration in named.items():
@@ -56,13 +56,15 @@ def plan(
         done = folder.jobs(param_name) - bad | known.good.get(param_name, set())
         names = _job_names(done | bad)
         for number in range(reps if anew else max(0, reps - len(done))):
-            jobs.append(Job(param_name=param_name, job_name=next(names), configuration=configuration, number=number))
+            jobs.append(
+                LudwigJob(param_name=param_name, job_name=next(names), configuration=configuration, number=number)
+            )
     jobs.sort(key=lambda job: job.number)  # all configurations once before any of them twice
-    return Plan(jobs=jobs, new={name: named[name] for name in new})
+    return SubmissionPlan(jobs=jobs, new={name: named[name] for name in new})
 
 
 def _named(
-    folder: Folder, known: Known, configurations: Sequence[dict[str, Any]]
+    folder: ProjectFolder, known: KnownRuns, configurations: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Each configuration once, by its name on the drive, and which of the names are new there."""
     names: dict[Hashable, str] = {}

@@ -1,4 +1,4 @@
-"""Of which kind a project is: with a `run.py` of its own, or with a package that has `job.py`."""
+"""The kind of a project: with its own `run.py`, or with a package that has `job.py`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from runyard import errors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class ProjectLayout:
     root: Path
     sources: tuple[Path, ...]  # relative to it
     program: str | None = None  # the project's own run.py
     package: str | None = None  # the one with job.py
 
     @classmethod
-    def find(cls, root: Path, src_ps: Sequence[Path | str], run_f_name: str | None) -> Layout:
+    def find(cls, root: Path, src_ps: Sequence[Path | str], run_f_name: str | None) -> ProjectLayout:
         if isinstance(src_ps, (str, Path)) or not src_ps:
             raise errors.InvalidInput("src_ps: it must be a list of folders", "write it like: src_ps=[Path('src')]")
         sources = tuple(_below(root, Path(path)) for path in src_ps)
@@ -38,7 +38,7 @@ class Layout:
 
     @property
     def import_from(self) -> list[str]:
-        """The folder that each source is in: it is imported by its own name, wherever it lies."""
+        """The parent folder of each source: it is imported by its own name, from any path."""
         return list(dict.fromkeys([".", *(str(source.parent) for source in self.sources)]))
 
 

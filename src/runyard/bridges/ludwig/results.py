@@ -1,4 +1,4 @@
-"""Where the results of configurations are: for whoever plots them."""
+"""The folders of results of configurations, for plots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import errors
-from runyard.bridges.ludwig.folder import Folder, find_share, identity
+from runyard.bridges.ludwig.folder import ProjectFolder, find_share, identity
 from runyard.bridges.ludwig.grid import gen_all_param2vals
 
 
@@ -30,7 +30,9 @@ def gen_param_paths(
     configurations were looked at.
     """
     folder = (
-        Folder(Path.cwd().parent, Path.cwd().name) if isolated else Folder(find_share(ludwig_data_path), project_name)
+        ProjectFolder(Path.cwd().parent, Path.cwd().name)
+        if isolated
+        else ProjectFolder(find_share(ludwig_data_path), project_name)
     )
     folder.runs = runs_path or folder.runs
     if not folder.runs.is_dir():

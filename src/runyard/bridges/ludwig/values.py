@@ -1,4 +1,5 @@
-"""Values of parameters: plain ones, and tuples, lists and dicts of them. They travel as JSON that tells those apart."""
+"""Values of parameters: plain ones, and tuples, lists and dicts of them. They are sent as JSON that distinguishes
+those."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _PLAIN = (bool, int, float, str)
 
 
 def clean(configuration: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What a person configures, without the names that were added to it."""
+    """The user's parameters, without the added names."""
     if not isinstance(configuration, Mapping):
         raise errors.InvalidInput(f"{where}: it is no dict", "each configuration maps names of parameters to values")
     return {
@@ -56,7 +57,7 @@ def shown(value: Any) -> Any:
 
 
 def told(value: Any) -> Any:
-    """As `runyard show` tells it: the same, but JSON has no infinity and no `nan`, so that these are texts."""
+    """As `runyard show` prints it: the same, but JSON has no infinity and no `nan`, so these are texts."""
     if isinstance(value, dict):
         return {str(key): told(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
@@ -65,7 +66,7 @@ def told(value: Any) -> Any:
 
 
 def identity(value: Any) -> Hashable:
-    """Equal for equal configurations. Tuples equal lists, because YAML that everybody can read has no tuples."""
+    """Equal for equal configurations. Tuples equal lists, because standard YAML has no tuples."""
     if isinstance(value, Mapping):
         return frozenset((str(key), identity(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):

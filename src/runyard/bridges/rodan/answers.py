@@ -1,4 +1,4 @@
-"""What Rodan is told: the models by their ports, or why there are none and what to change."""
+"""Replies to Rodan: the models by their ports, or an error that says what to change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Found = list[tuple[str, LeftFile]]
 
 
 def write(outcome: Outcome, room: int) -> bytes:
-    """Never links: Rodan understands nothing but the bytes themselves."""
+    """Never links: Rodan accepts only the bytes themselves."""
     if outcome.error:
         return _error(outcome.error.replace("params.settings.", ""))
     (run,) = outcome.runs
@@ -38,7 +38,7 @@ def _error(text: str) -> bytes:
 
 
 def _models(run: RunOutcome) -> tuple[Found, list[str]]:
-    """Those that are there, and the ports of those that are not."""
+    """Existing models, and the ports of missing ones."""
     left = {file.path: file for file in run.files}
     found: Found = []
     missing = []
@@ -52,7 +52,7 @@ def _models(run: RunOutcome) -> tuple[Found, list[str]]:
 
 
 def _size(found: Found) -> int:
-    """Of the reply, before a byte of it is read."""
+    """The size of the reply, before any file is read."""
     entries = [len(json.dumps(port)) + len(': ""') + _encoded(file.size) for port, file in found]
     return len("{}") + sum(entries) + len(", ") * (len(entries) - 1)
 
@@ -82,11 +82,11 @@ def _advice(reason: str, asked: Mapping[str, Any]) -> str:
 
 _RUN_AGAIN = "run the job again"
 _ADVICE = {
-    "user": f"somebody cancelled it in runyard: {_RUN_AGAIN} if that was a mistake",
-    "external": f"somebody ended it on the cluster: {_RUN_AGAIN} if that was a mistake",
+    "user": f"it was cancelled in runyard: {_RUN_AGAIN} if that was a mistake",
+    "external": f"it was ended on the cluster: {_RUN_AGAIN} if that was a mistake",
     "preempted": f"the cluster needed its place for others: {_RUN_AGAIN}",
     "node_lost": f"the node it ran on failed: {_RUN_AGAIN}",
-    "lost": f"nobody knows what became of it: {_RUN_AGAIN}",
+    "lost": f"it ended without a record: {_RUN_AGAIN}",
     "rejected": "change what the cluster objects to",
 }
 

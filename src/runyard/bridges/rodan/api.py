@@ -1,6 +1,6 @@
 """Rodan's HTTP interface, as much of it as a training needs: a token, and the files of a project.
 
-The token and the password go to Rodan alone: a redirect to anywhere else carries neither.
+The token and the password are sent to Rodan only, not to the target of a redirect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSED = (401, 403)
 _PASSING = (408, 425, 429)  # of those below 500
 
 
-class NotNow(Exception):
+class TemporaryRodanError(Exception):
     """Trying again may help."""
 
 
@@ -62,7 +62,7 @@ class Api:
                 self._ways.sort(key=lambda way: way != (path, form))
                 return
             answers.append(status)
-        raise NotNow(_refusal(self._host, self._user, answers))
+        raise TemporaryRodanError(_refusal(self._host, self._user, answers))
 
     def download(self, path: str, most: int) -> Iterator[bytes]:
         """A file, piece by piece. Raises NotNow and NotEver, in the middle of it too."""
@@ -75,10 +75,10 @@ class Api:
                     raise _too_large(path, seen, most)
                 yield chunk
             if total is not None and seen < total:
-                raise NotNow(f"{path}: Rodan sent {seen} of {total} bytes")
+                raise TemporaryRodanError(f"{path}: Rodan sent {seen} of {total} bytes")
 
     def _open(self, path: str) -> Any:
-        """With the token that we have; one that is refused may be old, so once more with a new one."""
+        """With the current token; if it is refused it may have expired, so try once more with a new one."""
         for is_last in (not self._token, True):
             if not self._token:
                 self.login()
@@ -92,7 +92,9 @@ class Api:
                         raise _of_status(path, error.code, self._host) from None
                 self._token = ""
             except (OSError, http.client.HTTPException) as error:
-                raise NotNow(f"{path}: Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
+                raise TemporaryRodanError(
+                    f"{path}: Rodan at {self._host} cannot be reached: {web.reason(error)}"
+                ) from None
         raise AssertionError("the second time is the last")
 
     def _ask_for_token(self, path: str, form: str) -> tuple[int, bytes]:
@@ -103,13 +105,15 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 if error.code >= 500 or error.code in _PASSING:
-                    raise NotNow(f"Rodan at {self._host} answers the login with {error.code}") from None
+                    raise TemporaryRodanError(f"Rodan at {self._host} answers the login with {error.code}") from None
                 if 300 <= error.code < 400:
                     there = error.headers.get("Location", "elsewhere")
-                    raise NotNow(f"Rodan at {self._host} sends the login on to {there}: correct RODAN_HOST") from None
+                    raise TemporaryRodanError(
+                        f"Rodan at {self._host} sends the login on to {there}: correct RODAN_HOST"
+                    ) from None
                 return error.code, b""
         except (OSError, http.client.HTTPException) as error:
-            raise NotNow(f"Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
+            raise TemporaryRodanError(f"Rodan at {self._host} cannot be reached: {web.reason(error)}") from None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -123,7 +127,7 @@ def _token_of(said: bytes, host: str) -> str:
     except (ValueError, KeyError, TypeError):
         token = None
     if not isinstance(token, str) or not token.isascii() or not token.isalnum():
-        raise NotNow(f"what answers at {host} is no Rodan: its answer to the login has no token")
+        raise TemporaryRodanError(f"what answers at {host} is no Rodan: its answer to the login has no token")
     return token
 
 
@@ -137,9 +141,9 @@ def _refusal(host: str, user: str, statuses: list[int]) -> str:
     return f"Rodan at {host} answers the login with {statuses[0]}: correct RODAN_HOST"
 
 
-def _of_status(path: str, status: int, host: str) -> NotNow | NotEver:
+def _of_status(path: str, status: int, host: str) -> TemporaryRodanError | NotEver:
     if status >= 500 or status in _PASSING:
-        return NotNow(f"{path}: Rodan at {host} answers {status}")
+        return TemporaryRodanError(f"{path}: Rodan at {host} answers {status}")
     if status in _REFUSED:
         return NotEver(f"{path}: Rodan at {host} does not let this user have it ({status})")
     words = http.client.responses.get(status, "")
@@ -167,4 +171,4 @@ def _read(answer: Any, path: str) -> bytes:
     try:
         return bytes(answer.read(CHUNK))
     except (OSError, http.client.HTTPException) as error:
-        raise NotNow(f"{path}: the connection to Rodan broke: {web.reason(error)}") from None
+        raise TemporaryRodanError(f"{path}: the connection to Rodan broke: {web.reason(error)}") from None

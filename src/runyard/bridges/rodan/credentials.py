@@ -1,4 +1,4 @@
-"""Who we are at Rodan and at its broker: six variables, of the environment or of a file that was made for a shell."""
+"""Our accounts at Rodan and its broker: six variables, from the environment or from a file written for a shell."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Credentials:
 
 
 def load(path: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
-    """What the file does not say, the environment may. Raises ConfigError, which names what is wrong and no value."""
+    """The environment fills in what the file lacks. Raises ConfigError, which names the problem and no value."""
     found = {**environ, **_read(Path(path).expanduser())} if path else dict(environ)
     missing = [name for name in VARIABLES if not found.get(name, "").strip()]
     if missing:
@@ -55,7 +55,7 @@ def load(path: str = "", environ: Mapping[str, str] = os.environ) -> Credentials
 
 
 def hide(environ: MutableMapping[str, str] = os.environ) -> None:
-    """What this process starts, such as a scheduler's commands, must not hand our passwords on."""
+    """Programs that this process starts, such as a scheduler's commands, must not inherit our passwords."""
     for name in _SECRETS:
         environ.pop(name, None)
 
@@ -77,7 +77,7 @@ def _address(found: Mapping[str, str], name: str, usual: str, plain: str) -> Spl
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Assignments of a shell script, and nothing else of it is carried out."""
+    """Assignments of a shell script; nothing else of it is executed."""
     try:
         _refuse_open(path)
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -99,7 +99,7 @@ def _refuse_open(path: Path) -> None:
 
 
 def _value(text: str, where: str) -> str:
-    """As a shell would read it; where it would put in something else, nobody knows what was meant."""
+    """As a shell would read it; values with substitutions are refused, because they cannot be known."""
     word = _WORD.fullmatch(text)
     if word is None:
         raise _no_word(text, where)

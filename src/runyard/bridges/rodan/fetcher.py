@@ -1,4 +1,4 @@
-"""Brings what requests ask for from Rodan into the yard, and starts them then."""
+"""Fetch the files of requests from Rodan into the yard, and then start their runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from runyard import errors
 from runyard.bridges.rodan import ports
-from runyard.bridges.rodan.api import Api, NotEver, NotNow
+from runyard.bridges.rodan.api import Api, NotEver, TemporaryRodanError
 from runyard.loop import Loop
 from runyard.model import units
 from runyard.model.bridge import RodanBridge
@@ -21,14 +21,14 @@ HOLD_S = 10.0  # a request that takes longer is held anew so often
 log = logging.getLogger(__name__)
 
 
-class Preparation(Protocol):
+class FetchTask(Protocol):
     @property
     def id(self) -> int: ...
     @property
     def bodies(self) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Preparations(Protocol):
+class FetchTasks(Protocol):
     """The yard's side."""
 
     def take(self, queue: str, limit: int) -> Sequence[Any]: ...
@@ -38,9 +38,9 @@ class Preparations(Protocol):
     def postpone(self, preparation: Any, trouble: str) -> float: ...
 
 
-class Fetcher(Loop):
+class RodanFetcher(Loop):
     def __init__(
-        self, bridge: RodanBridge, api: Api, preparations: Preparations, keep: Callable[[Iterable[bytes]], str]
+        self, bridge: RodanBridge, api: Api, preparations: FetchTasks, keep: Callable[[Iterable[bytes]], str]
     ) -> None:
         """`keep` stores bytes in the yard and returns their digest."""
         self._bridge, self._intake = bridge, bridge.intake()
@@ -49,7 +49,7 @@ class Fetcher(Loop):
         super().__init__("rodan")
 
     def drain(self, deadline: float) -> None:
-        """Until nobody waits who could be helped now, or until the deadline (monotonic)."""
+        """Until no request can be tried now, or until the deadline (monotonic)."""
         while time.monotonic() < deadline and self.tick():
             pass
 
@@ -60,27 +60,27 @@ class Fetcher(Loop):
             self._serve(preparation)
         return bool(taken)
 
-    def _serve(self, preparation: Preparation) -> None:
+    def _serve(self, preparation: FetchTask) -> None:
         try:
             wanted = ports.inputs(preparation.bodies[0]["inputs"])
             self._preparations.start(self._intake, preparation, [self._bring(preparation, one) for one in wanted])
         except (NotEver, errors.InvalidInput) as error:
             self._fail(preparation, str(error))
-        except (NotNow, errors.RunyardError, OSError) as error:
+        except (TemporaryRodanError, errors.RunyardError, OSError) as error:
             self._postpone(preparation, str(error))
         else:
             self._trouble = ""
 
-    def _bring(self, preparation: Preparation, wanted: ports.Input) -> InputFile:
+    def _bring(self, preparation: FetchTask, wanted: ports.Input) -> InputFile:
         chunks = self._api.download(wanted.path, self._bridge.input_limit)
         try:
             return InputFile(digest=self._keep(self._held(preparation, chunks)), to=wanted.file)
         except NotEver as error:
             raise NotEver(f"the input '{wanted.port}' cannot be had: {error}") from None
-        except NotNow as error:
-            raise NotNow(f"the input '{wanted.port}' cannot be had: {error}") from None
+        except TemporaryRodanError as error:
+            raise TemporaryRodanError(f"the input '{wanted.port}' cannot be had: {error}") from None
 
-    def _held(self, preparation: Preparation, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def _held(self, preparation: FetchTask, chunks: Iterable[bytes]) -> Iterator[bytes]:
         held_at = time.monotonic()
         for chunk in chunks:
             if time.monotonic() > held_at + HOLD_S:
@@ -88,11 +88,11 @@ class Fetcher(Loop):
                 held_at = time.monotonic()
             yield chunk
 
-    def _fail(self, preparation: Preparation, error: str) -> None:
+    def _fail(self, preparation: FetchTask, error: str) -> None:
         log.warning("request %d of Rodan cannot be met: %s", preparation.id, error)
         self._preparations.fail(preparation.id, error)
 
-    def _postpone(self, preparation: Preparation, trouble: str) -> None:
+    def _postpone(self, preparation: FetchTask, trouble: str) -> None:
         if trouble != self._trouble:
             log.warning("request %d of Rodan waits: %s", preparation.id, trouble)
         self._trouble = trouble

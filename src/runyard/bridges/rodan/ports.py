@@ -1,4 +1,4 @@
-"""Rodan's ports, in both of its vocabularies, and the files that they are for a trainer.
+"""Rodan's ports, in both of its vocabularies, and the names of their files for a trainer.
 
 Inputs are paths below Rodan's address. The older jobs have three layers with names, the newer ones up to ten with
 numbers, from 0 without a gap.
@@ -44,7 +44,7 @@ def inputs(given: object) -> list[Input]:
 
 
 def models(given: Mapping[str, Any]) -> list[Model]:
-    """What Rodan waits for, for inputs that were good."""
+    """The outputs that Rodan expects for these inputs."""
     if any(_NUMBERED.fullmatch(port) for port in given):
         count = sum(1 for port in given if _NUMBERED.fullmatch(port))
         # The suffix that the old trainer gave its models, though they are HDF5.

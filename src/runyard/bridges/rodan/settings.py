@@ -1,4 +1,4 @@
-"""The settings of Rodan's form, by the labels that people see there."""
+"""The settings of Rodan's form, by their labels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from runyard.model import fields, native_units
 from runyard.model.native_units import Writing
 
 TIME, MEMORY, CPUS = "Maximum time (D-HH:MM)", "Maximum memory (MB)", "CPUs"
+RESOURCES = {CPUS: "cpus", MEMORY: "memory", TIME: "time"}  # of a run, by the setting that asks for it
 EMAIL = "Slurm Notification Email"
 _TOKEN = "token"  # of the old component, which sent requests on to itself
 LEAST = {
@@ -36,7 +37,7 @@ def parse(given: object) -> dict[str, Any]:
 
 
 def mail(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Options of the scheduler for whoever wants to hear of it: none without an address."""
+    """Mail options of the scheduler: none without an address."""
     address = str(settings.get(EMAIL) or "").strip()
     return {"user": address, "type": "ALL"} if address else {}
 

@@ -1,4 +1,4 @@
-"""What the commands say, in the words that their users know."""
+"""The output of the commands, in the format of Slurm and Grid Engine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.bridges.scripts import jobs
-from runyard.bridges.scripts.job import Job
+from runyard.bridges.scripts.job import ScriptJob
 
 Run = Mapping[str, Any]
 
 
-def submitted(job: Job, number: int, *, terse: bool) -> str:
+def submitted(job: ScriptJob, number: int, *, terse: bool) -> str:
     """`number` is the id of the job: that of its first run."""
     if job.dialect == "slurm":
         return str(number) if terse else f"Submitted batch job {number}"
@@ -37,7 +37,7 @@ def deleted(run: Run, user: str) -> str:
 
 
 def missing(word: str | None, owners: Sequence[str], user: str) -> str:
-    """As `qdel` says it, of a word that no job goes by; None: any job of these people."""
+    """As `qdel` says it, of a name that no job has; None: any job of these users."""
     if word is None:
         return f"There is no job registered for the following users: {','.join(owners)}"
     if owners or jobs.read_gridengine_job(word).number is None:

@@ -1,4 +1,4 @@
-"""Arrays of tasks in the words of both tools: `1-8`, `0-15:4%2`, `1,3,5-7`."""
+"""Arrays of tasks in the syntax of both tools: `1-8`, `0-15:4%2`, `1,3,5-7`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tasks:
+class ArrayTasks:
     indexes: tuple[int, ...]
-    last: int  # as the job is told: to Grid Engine that of 1-10:4 is 10, to Slurm 9
+    last: int  # as the job's variable has it: for 1-10:4, Grid Engine sets 10, Slurm 9
     step: int = 1
     limit: int | None = None  # most that run together
 
@@ -28,17 +28,17 @@ class Tasks:
         return [{"index": index, "offset": offset, **common} for offset, index in enumerate(self.indexes)]
 
 
-def parse_slurm(text: str) -> Tasks:
+def parse_slurm(text: str) -> ArrayTasks:
     ranges, percent, limit = text.strip().partition("%")
     if percent and not limit.isdecimal():
         raise _bad("--array", text)
     parts = [_range(part, "--array", text) for part in ranges.split(",")]
     indexes = tuple(sorted({index for part in parts for index in part}))
     step = next((part.step for part in parts if part.step != 1), 1)
-    return Tasks(indexes=indexes, last=indexes[-1], step=step, limit=int(limit) or None if percent else None)
+    return ArrayTasks(indexes=indexes, last=indexes[-1], step=step, limit=int(limit) or None if percent else None)
 
 
-def parse_gridengine(text: str, limit: int | None) -> Tasks:
+def parse_gridengine(text: str, limit: int | None) -> ArrayTasks:
     """Grid Engine counts from 1, and puts a range the other way round into order."""
     match = _RANGE.fullmatch(text.strip())
     if match is None:
@@ -47,7 +47,7 @@ def parse_gridengine(text: str, limit: int | None) -> Tasks:
     if first == 0:
         raise errors.InvalidInput("-t: 0 is no task", "count from 1")
     indexes = _range(f"{first}-{last}:{match[3] or 1}", "-t", text)
-    return Tasks(indexes=tuple(indexes), last=last, step=indexes.step, limit=limit)
+    return ArrayTasks(indexes=tuple(indexes), last=last, step=indexes.step, limit=limit)
 
 
 def _range(part: str, flag: str, whole: str) -> range:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 from runyard import errors
 from runyard.bridges.scripts import flags
-from runyard.bridges.scripts.flags import Given, Table
+from runyard.bridges.scripts.flags import FlagTable, Given
 
 _SBATCH = re.compile(r"#SBATCH(?=[\s-])(.*)")
 
 
-def read_sbatch(text: str, table: Table) -> Given:
+def read_sbatch(text: str, table: FlagTable) -> Given:
     return _read(sbatch_lines(text), table)
 
 
-def read_qsub(text: str, table: Table, prefix: str) -> Given:
+def read_qsub(text: str, table: FlagTable, prefix: str) -> Given:
     return _read(qsub_lines(text, prefix), table)
 
 
@@ -33,7 +33,7 @@ def sbatch_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def late_sbatch_lines(text: str) -> list[int]:
-    """Those that come too late to count."""
+    """Directives after the first command, which are ignored."""
     counted = {number for number, _ in sbatch_lines(text)}
     written = {number for number, line in enumerate(text.splitlines(), 1) if _SBATCH.match(line)}
     return sorted(written - counted)
@@ -48,7 +48,7 @@ def qsub_lines(text: str, prefix: str = "#$") -> Iterator[tuple[int, str]]:
             yield number, rest
 
 
-def _read(lines: Iterator[tuple[int, str]], table: Table) -> Given:
+def _read(lines: Iterator[tuple[int, str]], table: FlagTable) -> Given:
     given = Given()
     for number, text in lines:
         try:

@@ -1,11 +1,11 @@
-"""Which variables go with a job.
+"""Which variables are passed to a job.
 
-sbatch hands the whole environment to the job, and so does `qsub -V`. Here that would write every password and token of
-the submitter into the run's spec, where whoever may see the run may read it. So a whole environment means:
+sbatch passes the whole environment to the job, and so does `qsub -V`. Here that would write every password and token of
+the submitter into the run's spec, where every user who may see the run can read it. So a whole environment means:
 
-- what finds programs and libraries, where the run executes on the machine that it was submitted from;
-- what the script itself names, unless the name or the value looks like a secret;
-- what is named by hand (`--export=ALL,NAME`, `-v NAME`), whatever it looks like.
+- variables that locate programs and libraries, if the run executes on the machine that it was submitted from;
+- variables that the script itself names, unless the name or the value looks like a secret;
+- variables that are named explicitly (`--export=ALL,NAME`, `-v NAME`), whatever they look like.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runyard.model.spec import VARIABLE
+from runyard.model.spec_values import VARIABLE
 
 FINDS_PROGRAMS = re.compile(
     r"PATH|(\w+_)?LIBRARY_PATH|C(PLUS)?(_INCLUDE)?_?PATH|PKG_CONFIG_PATH|MANPATH|PYTHON(PATH|HOME)|VIRTUAL_ENV"
@@ -40,12 +40,12 @@ _NAMED = re.compile(
 class Carried:
     env: dict[str, str] = field(default_factory=dict)  # for the run, wherever it executes
     origin: dict[str, str] = field(default_factory=dict)  # for the run, on the machine of the submitter
-    left: list[str] = field(default_factory=list)  # names that stay behind, though somebody may want them
+    left: list[str] = field(default_factory=list)  # names that are not exported, though the script may need them
     secret: list[str] = field(default_factory=list)  # names that the script wants, and that look like secrets
 
 
 def everything(environ: Mapping[str, str], script: str) -> Carried:
-    """As much of the environment as may travel."""
+    """The part of the environment that may be sent."""
     carried = Carried()
     wanted = named_in(script)
     for name, value in environ.items():

@@ -1,4 +1,4 @@
-"""Flags of the old tools, by table: a row says how a flag is written, what it takes, and what becomes of it."""
+"""Flags of the old tools, by table: a row defines how a flag is written, its values, and its effect."""
 
 from __future__ import annotations
 
@@ -10,46 +10,48 @@ from runyard import errors
 from runyard.model import fields
 
 
-class Fate(enum.Enum):
+class FlagHandling(enum.Enum):
     MEANT = "meant"  # it becomes a part of the run
-    NATIVE = "native"  # a word for the scheduler itself: a site of its kind is told, others cannot use it
+    NATIVE = "native"  # a flag for the scheduler itself: passed on at a site of its kind, unused elsewhere
     REFUSED = "refused"  # known, and not to be had
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Flag:
+class CommandFlag:
     names: tuple[str, ...]  # as they are written, dashes included; the last one names the field
     help: str  # for a refused one: why
     takes: str = ""  # what its value is called; empty: it takes none
     count: int = 1  # values that it takes
     optional: bool = False  # the value comes after `=`, or not at all
-    fate: Fate = Fate.MEANT
+    fate: FlagHandling = FlagHandling.MEANT
 
     @property
     def field(self) -> str:
         return self.names[-1].lstrip("-").replace("-", "_")
 
 
-def meant(*names: str, help: str, takes: str = "", count: int = 1, optional: bool = False) -> Flag:
-    return Flag(names=names, help=help, takes=takes, count=count, optional=optional)
+def meant(*names: str, help: str, takes: str = "", count: int = 1, optional: bool = False) -> CommandFlag:
+    return CommandFlag(names=names, help=help, takes=takes, count=count, optional=optional)
 
 
-def native(*names: str, takes: str = "", optional: bool = False) -> Flag:
-    return Flag(names=names, help="For the scheduler itself.", takes=takes, optional=optional, fate=Fate.NATIVE)
+def native(*names: str, takes: str = "", optional: bool = False) -> CommandFlag:
+    return CommandFlag(
+        names=names, help="For the scheduler itself.", takes=takes, optional=optional, fate=FlagHandling.NATIVE
+    )
 
 
-def refused(*names: str, why: str, takes: str = "", optional: bool = False) -> Flag:
-    return Flag(names=names, help=why, takes=takes, optional=optional, fate=Fate.REFUSED)
+def refused(*names: str, why: str, takes: str = "", optional: bool = False) -> CommandFlag:
+    return CommandFlag(names=names, help=why, takes=takes, optional=optional, fate=FlagHandling.REFUSED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class FlagTable:
     program: str
-    flags: tuple[Flag, ...]
+    flags: tuple[CommandFlag, ...]
     long: bool  # True: `--opt value`, `--opt=value`, `-o4` as getopt_long reads them; False: `-opt value` alone
     interspersed: bool = False  # flags may also come after the first word that is none
 
-    def find(self, word: str) -> Flag:
+    def find(self, word: str) -> CommandFlag:
         """The flag that is written so, or as the beginning of one name alone."""
         for flag in self.flags:
             if word in flag.names:
@@ -60,12 +62,14 @@ class Table:
         raise errors.InvalidInput(f"{self.program}: there is no option {word}", self._offer(word))
 
     def _offer(self, word: str) -> str:
-        names = [name for flag in self.flags if flag.fate is not Fate.REFUSED for name in flag.names if len(name) > 2]
+        names = [
+            name for flag in self.flags if flag.fate is not FlagHandling.REFUSED for name in flag.names if len(name) > 2
+        ]
         offer = fields.nearest(word, names)
         return offer if offer.startswith("did you mean") else f"runyard {self.program} --help lists those there are"
 
 
-def _begins(flag: Flag, word: str) -> bool:
+def _begins(flag: CommandFlag, word: str) -> bool:
     return len(word) > 2 and any(name.startswith(word) for name in flag.names if name.startswith("--"))
 
 
@@ -96,7 +100,7 @@ class Given:
         return Given(values=values, native={**self.native, **other.native}, words=[*self.words, *other.words])
 
 
-def parse(words: Sequence[str], table: Table) -> Given:
+def parse(words: Sequence[str], table: FlagTable) -> Given:
     """Flags up to the first word that is none; from there on all words are the script's own."""
     given = Given()
     rest = list(words)
@@ -115,7 +119,7 @@ def parse(words: Sequence[str], table: Table) -> Given:
     return given
 
 
-def _read(word: str, rest: list[str], table: Table) -> Iterable[tuple[Flag, list[str]]]:
+def _read(word: str, rest: list[str], table: FlagTable) -> Iterable[tuple[CommandFlag, list[str]]]:
     """The flags that one word holds. What they take from the following words is removed there."""
     if table.long and not word.startswith("--"):
         yield from _read_short(word, rest, table)
@@ -130,7 +134,7 @@ def _read(word: str, rest: list[str], table: Table) -> Iterable[tuple[Flag, list
         yield flag, _take(flag, name, rest, table)
 
 
-def _read_short(word: str, rest: list[str], table: Table) -> Iterable[tuple[Flag, list[str]]]:
+def _read_short(word: str, rest: list[str], table: FlagTable) -> Iterable[tuple[CommandFlag, list[str]]]:
     """`-n4`, `-n 4`, and several without values in one word."""
     letters = word[1:]
     while letters:
@@ -143,18 +147,18 @@ def _read_short(word: str, rest: list[str], table: Table) -> Iterable[tuple[Flag
         return
 
 
-def _take(flag: Flag, name: str, rest: list[str], table: Table) -> list[str]:
+def _take(flag: CommandFlag, name: str, rest: list[str], table: FlagTable) -> list[str]:
     if len(rest) < flag.count:
         raise errors.InvalidInput(f"{table.program}: {name} needs a value", f"write it like {name} {flag.takes}")
     taken, rest[: flag.count] = rest[: flag.count], []
     return taken
 
 
-def _note(given: Given, flag: Flag, values: list[str], table: Table) -> None:
-    if flag.fate is Fate.REFUSED:
+def _note(given: Given, flag: CommandFlag, values: list[str], table: FlagTable) -> None:
+    if flag.fate is FlagHandling.REFUSED:
         raise errors.InvalidInput(f"{table.program}: {flag.names[-1]} is not supported", flag.help)
     value = " ".join(values)
-    if flag.fate is Fate.NATIVE:
+    if flag.fate is FlagHandling.NATIVE:
         given.native[flag.names[-1].lstrip("-")] = value
     else:
         given.values.setdefault(flag.field, []).append(value)

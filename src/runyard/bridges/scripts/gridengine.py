@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runyard.bridges.scripts.flags import Table, meant, native, refused
+from runyard.bridges.scripts.flags import FlagTable, meant, native, refused
 
-QSUB = Table(
+QSUB = FlagTable(
     program="qsub",
     long=False,
     flags=(
@@ -58,11 +58,11 @@ QSUB = Table(
         refused("-clear", why="name all flags anew"),
         refused("-verify", why="runyard submit --dry-run shows what would run and where"),
         refused("-@", takes="FILE", why="write the flags into the script"),
-        refused("-u", takes="LIST", why="a run belongs to whoever submits it"),
+        refused("-u", takes="LIST", why="a run belongs to its submitter"),
     ),
 )
 
-QSTAT = Table(
+QSTAT = FlagTable(
     program="qstat",
     long=False,
     interspersed=True,
@@ -83,7 +83,7 @@ QSTAT = Table(
     ),
 )
 
-QDEL = Table(
+QDEL = FlagTable(
     program="qdel",
     long=False,
     interspersed=True,

@@ -1,4 +1,4 @@
-"""One job as a script and its flags describe it, whoever's words they were."""
+"""One job as a script and its flags describe it, in the syntax of either tool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runyard.bridges.scripts.arrays import Tasks
+from runyard.bridges.scripts.arrays import ArrayTasks
 from runyard.bridges.scripts.exports import Carried
 from runyard.bridges.scripts.jobs import Dependency
 
@@ -31,7 +31,7 @@ class Notice:
 
 
 @dataclass(kw_only=True, slots=True)
-class Job:
+class ScriptJob:
     dialect: str  # slurm, gridengine
     name: str
     script: str | None  # None: there is only a command
@@ -39,7 +39,7 @@ class Job:
     cwd: str
     carried: Carried = field(default_factory=Carried)
     variables: dict[str, str] = field(default_factory=dict)  # the tool's own, as far as the submitter knows them
-    tasks: Tasks | None = None
+    tasks: ArrayTasks | None = None
     stdout: str = ""  # patterns, see `patterns`
     stderr: str | None = None  # None: where stdout goes
     append: bool = False  # the tool adds to a file that is there already

@@ -1,4 +1,4 @@
-"""Job ids and dependencies, in the words of both tools.
+"""Job ids and dependencies, in the syntax of both tools.
 
 A job is a run, or an array of runs with consecutive ids under the id of the first. Its tasks are `42_3` to Slurm and
 `42.3` to Grid Engine.
@@ -107,7 +107,7 @@ def members(run: Mapping[str, Any]) -> range:
 
 
 def name(run: Mapping[str, Any]) -> str:
-    """Both tools have one for every job: where nobody gave it, that of the program."""
+    """Both tools have one for every job: by default that of the program."""
     command = run["command"].split() if isinstance(run["command"], str) else run["command"]
     return str(run["name"] or posixpath.basename(next(iter(command), "")))
 

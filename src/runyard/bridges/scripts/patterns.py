@@ -1,7 +1,7 @@
 """Names of output files: `%A_%a %x` of Slurm and `$JOB_ID` of Grid Engine, both in the one way that run specs have.
 
-A spec knows `%j` (the run), `%A` (the first run of its array), `%N` (the node) and `%%`, because only whoever runs it
-can fill them in. On the way there is one more, `%a`, the task: `for_task` fills it in. All that the submitter knows is
+A spec knows `%j` (the run), `%A` (the first run of its array), `%N` (the node) and `%%`, because only the runner can
+fill them in. On the way there is one more, `%a`, the task: `for_task` fills it in. All that the submitter knows is
 filled in here.
 """
 
@@ -34,7 +34,7 @@ def from_slurm(pattern: str, *, name: str, user: str) -> str:
 
 
 def from_gridengine(path: str, *, name: str, user: str, home: str) -> str:
-    """`$HOME`, `$JOB_ID` and their kin; every other `$` stays as it is."""
+    """`$HOME`, `$JOB_ID` and similar; every other `$` is kept."""
     known = {"HOME": home, "USER": user, "JOB_NAME": name}
     return _between(_GRIDENGINE, path, lambda match: _GRIDENGINE_LEFT.get(match[1]) or escape(known[match[1]]))
 

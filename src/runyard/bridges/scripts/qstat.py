@@ -25,7 +25,7 @@ Run = Mapping[str, Any]
 
 
 def is_in_error(run: Run) -> bool:
-    """Of jobs of qsub only: whoever uses `runyard submit` looks for what failed elsewhere, and clears no queue."""
+    """Only for jobs of qsub: users of `runyard submit` find failed runs elsewhere, and do not clear a queue."""
     return run["dialect"] == "gridengine" and run["state"] == "failed" and run["reason"] in NOT_STARTED
 
 
@@ -40,12 +40,12 @@ def state(run: Run) -> str:
 
 
 def is_of(run: Run, owners: Iterable[str]) -> bool:
-    """Whether it belongs to one of these people, who may be patterns."""
+    """Whether it belongs to one of these users, who may be patterns."""
     return any(fnmatch.fnmatchcase(run["owner"], owner) for owner in owners)
 
 
 def read_states(text: str) -> set[str]:
-    """What is left of the queue by `-s prs`."""
+    """Filter the queue by `-s prs`."""
     if not re.fullmatch(r"(h[uoshdja]?|[prsa])+", text):
         fix = "there are p, r, s, a and h; runyard ls shows those that ended"
         raise errors.InvalidInput(f"qstat: -s {text} is not supported", fix)

@@ -10,11 +10,11 @@ from runyard import errors
 from runyard.bridges.scripts import arrays, directives, exports, jobs, patterns, script
 from runyard.bridges.scripts.flags import Given
 from runyard.bridges.scripts.gridengine import QSUB
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
 from runyard.bridges.scripts.script import Script
 from runyard.model import native_units
 from runyard.model.native_units import Writing
-from runyard.model.spec import NAME
+from runyard.model.spec_values import NAME_PATTERN
 
 MEMORY = ("h_vmem", "s_vmem", "mem_free", "virtual_free", "h_rss", "m_mem_free", "mem", "memory")  # each for one slot
 GPUS = ("gpu", "gpus", "ngpus")
@@ -32,19 +32,19 @@ def load(given: Given, standard_input: bytes) -> Script | None:
 
 
 def all_flags(given: Given, source: Script | None) -> Given:
-    """The flags of the command line go over those of the script."""
+    """The flags of the command line override those of the script."""
     if source is None:
         return given
     prefix = given.get("C")
     return directives.read_qsub(source.text, QSUB, "#$" if prefix is None else prefix).with_stronger(given)
 
 
-def read(whole: Given, source: Script | None, here: Here) -> Job:
+def read(whole: Given, source: Script | None, here: Here) -> ScriptJob:
     """`whole`: see `all_flags`."""
     interpreter = whole.get("S")
     if source is not None and interpreter:
         source = source.with_interpreter(interpreter)
-    job = Job(
+    job = ScriptJob(
         dialect="gridengine",
         name=_name(whole, source),
         script=source.text if source is not None else None,
@@ -82,14 +82,14 @@ def _command(given: Given) -> list[str] | str:
     return [shell, "-c", text] if shell else text
 
 
-def _tell_joined(job: Job, words: list[str]) -> None:
+def _tell_joined(job: ScriptJob, words: list[str]) -> None:
     if job.command != words and any(shlex.quote(word) != word for word in words):
         text = f"-b y: a shell reads the words once more, without their quotes: {' '.join(words)}"
         job.notice(text, "forbid it with -shell n")
 
 
-def _tell_first_line(job: Job, source: Script) -> None:
-    """A shell that reads another language fails at once, and in words that tell nobody why."""
+def _tell_first_line(job: ScriptJob, source: Script) -> None:
+    """A shell that reads another language fails at once, with an error that does not explain why."""
     if not source.is_shell:
         program = source.interpreter if "/" in source.interpreter else f"/PATH/TO/{source.interpreter}"
         job.notice(
@@ -116,14 +116,14 @@ def _directory(given: Given, here: Here) -> str:
     return here.directory if "cwd" in given else here.home
 
 
-def _tasks(given: Given) -> arrays.Tasks | None:
+def _tasks(given: Given) -> arrays.ArrayTasks | None:
     tasks, limit = given.get("t"), given.get("tc")
     if limit is not None and (not limit.isdecimal() or tasks is None):
         raise errors.InvalidInput(f"-tc: {limit!r} is no number of tasks of an array", "write it like -t 1-100 -tc 4")
     return arrays.parse_gridengine(tasks, int(limit or 0) or None) if tasks is not None else None
 
 
-def _ask(job: Job, given: Given) -> None:
+def _ask(job: ScriptJob, given: Given) -> None:
     environment = given.get("pe")
     if environment is not None:
         name, _, slots = environment.partition(" ")
@@ -146,8 +146,8 @@ def _slots(text: str) -> int:
     return int(match[1])
 
 
-def _resource(job: Job, item: str) -> str | None:
-    """What a site knows only by itself is returned."""
+def _resource(job: ScriptJob, item: str) -> str | None:
+    """Returns resources that only the site's scheduler knows."""
     name, _, value = item.partition("=")
     if name == "h_rt":
         job.time = native_units.parse_time(value, Writing.GRIDENGINE, "-l h_rt")
@@ -163,8 +163,8 @@ def _resource(job: Job, item: str) -> str | None:
     return None
 
 
-def _warn(job: Job, text: str) -> None:
-    """Grid Engine's soft limit is a signal; what warns of the hard one is in runyard also what asks a run to stop."""
+def _warn(job: ScriptJob, text: str) -> None:
+    """Grid Engine's soft limit is a signal; what warns of the hard one is in runyard also the stop signal."""
     soft = native_units.parse_time(text, Writing.GRIDENGINE, "-l s_rt")
     if soft and job.time and soft < job.time:
         job.stop = {"signal": "USR1", "grace": job.time - soft}
@@ -172,14 +172,14 @@ def _warn(job: Job, text: str) -> None:
         job.notice("-l s_rt: it warns of no limit, so nothing is done about it", "ask for a longer h_rt as well")
 
 
-def _name_files(job: Job, given: Given, here: Here) -> None:
+def _name_files(job: ScriptJob, given: Given, here: Here) -> None:
     task = ".%a" if job.tasks else ""
     name = patterns.escape(job.name)
     job.stdout = _file(given, "o", f"{name}.o%A{task}", job, here)
     job.stderr = None if is_yes(given, "j") else _file(given, "e", f"{name}.e%A{task}", job, here)
 
 
-def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:
+def _file(given: Given, flag: str, default: str, job: ScriptJob, here: Here) -> str:
     asked = given.get(flag) or ""
     if ":" in asked:
         host, _, asked = asked.partition(":")
@@ -191,7 +191,7 @@ def _file(given: Given, flag: str, default: str, job: Job, here: Here) -> str:
     return os.path.normpath(os.path.join(whole, default) if is_directory else whole)
 
 
-def _export(job: Job, given: Given, source: Script | None, here: Here) -> None:
+def _export(job: ScriptJob, given: Given, source: Script | None, here: Here) -> None:
     text = source.text if source is not None else " ".join(given.words)
     job.carried = exports.everything(here.environ, text) if "V" in given else exports.Carried()
     named, missing = exports.by_name(
@@ -212,7 +212,7 @@ def _export(job: Job, given: Given, source: Script | None, here: Here) -> None:
     }
 
 
-def split_variables(text: str, job: Job) -> list[str]:
+def split_variables(text: str, job: ScriptJob) -> list[str]:
     """At commas, and there is no way to write a comma: Grid Engine takes all that follows a quote as one value."""
     items = text.split(",")
     quoted = next((place for place, item in enumerate(items) if re.search(r"[\"']", item)), None)
@@ -227,7 +227,7 @@ def split_variables(text: str, job: Job) -> list[str]:
     return [*filter(None, items[:quoted]), ",".join(items[quoted:])]
 
 
-def _tell_unexpanded(name: str, value: str, job: Job) -> None:
+def _tell_unexpanded(name: str, value: str, job: ScriptJob) -> None:
     match = _UNEXPANDED.search(value)
     if match:
         job.notice(
@@ -236,7 +236,7 @@ def _tell_unexpanded(name: str, value: str, job: Job) -> None:
         )
 
 
-def _set_life(job: Job, given: Given) -> None:
+def _set_life(job: ScriptJob, given: Given) -> None:
     job.dependencies = [
         *jobs.read_gridengine_dependencies(given.all("hold_jid"), each=False),
         *jobs.read_gridengine_dependencies(given.all("hold_jid_ad"), each=True),
@@ -248,7 +248,7 @@ def _set_life(job: Job, given: Given) -> None:
         job.priority = max(-1000, min(1000, int(priority)))
         job.also["p"] = priority
     if project is not None:
-        if not NAME.fullmatch(project):
+        if not NAME_PATTERN.fullmatch(project):
             raise errors.InvalidInput(f"-P: {project!r} is not a good name of a project")
         job.project = job.also["P"] = project
     job.retry = 1 if is_yes(given, "r") else None

@@ -1,7 +1,7 @@
-"""Where a script puts its results, when it sets OUTPUT_DIR itself: runyard follows it there.
+"""The OUTPUT_DIR that a script sets itself: runyard collects results from there.
 
-What a shell script will do, only a shell can tell. So what counts is sure: assignments at the beginning of a line, of
-texts and of variables that are known when the job is submitted. Anything else is told, with what to do about it.
+Only a shell can know what a shell script will do. So only certain cases count: assignments at the beginning of a line,
+of texts and of variables that are known at submit time. Anything else is reported in a notice with a fix.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
+from runyard.bridges.scripts.mistakes import report
 from runyard.bridges.scripts.script import Script
-from runyard.bridges.scripts.slips import told
 
 RESULTS = "OUTPUT_DIR"
 _BEFORE = re.compile(r"(?:export|declare\s+-x|setenv)\s+")
@@ -21,11 +21,11 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _FOR_SHELLS_ALONE = re.compile(r"[$`\\*?\[{]")
 _MENTION = re.compile(rf"(?<![\w$]){RESULTS}=|\bsetenv\s+{RESULTS}\b")
 
-Known = dict[str, str | None]  # None: its value cannot be told
+Known = dict[str, str | None]  # None: its value is unknown
 
 
-def follow(job: Job, here: Here) -> None:
-    """The script's own word is the last one, whatever was given beside it."""
+def follow(job: ScriptJob, here: Here) -> None:
+    """The script's own assignment overrides all others."""
     script = Script(name=job.name, text=job.script or "")
     if not script.is_shell or RESULTS not in script.text:
         return
@@ -35,7 +35,7 @@ def follow(job: Job, here: Here) -> None:
         job.carried.env[RESULTS] = os.path.join(job.cwd, place)
     elif is_set:
         job.notice(
-            f"the script sets {RESULTS} to what only a shell can tell: what it writes there is not brought back",
+            f"the script sets {RESULTS} to a value that only a shell can expand: files there are not uploaded",
             f"write {RESULTS}= with a plain path at the beginning of a line, or leave it to runyard",
         )
 
@@ -43,7 +43,7 @@ def follow(job: Job, here: Here) -> None:
 def _read(script: Script, known: Known) -> tuple[bool, str | None]:
     """Whether the script sets it, and to what if that is sure."""
     is_set, place = False, None
-    for line in (line for _, line in told.joined(script.lines) if not line.lstrip().startswith("#")):
+    for line in (line for _, line in report.joined(script.lines) if not line.lstrip().startswith("#")):
         assigned, rest = _assigned(line)
         for name, raw in assigned:
             value = _value(raw, known)

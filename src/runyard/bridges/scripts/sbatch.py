@@ -9,7 +9,7 @@ from typing import Any
 from runyard import errors
 from runyard.bridges.scripts import arrays, directives, exports, jobs, patterns, script
 from runyard.bridges.scripts.flags import Given
-from runyard.bridges.scripts.job import Here, Job
+from runyard.bridges.scripts.job import Here, ScriptJob
 from runyard.bridges.scripts.script import Script
 from runyard.bridges.scripts.slurm import SBATCH
 from runyard.model import native_units, signals, units
@@ -34,14 +34,14 @@ def load(given: Given, standard_input: bytes) -> Script:
 
 
 def all_flags(given: Given, source: Script) -> Given:
-    """The flags of the command line go over those of the script."""
+    """The flags of the command line override those of the script."""
     _check_first_line(source)
     return directives.read_sbatch(source.text, SBATCH).with_stronger(given)
 
 
-def read(whole: Given, source: Script, here: Here) -> Job:
+def read(whole: Given, source: Script, here: Here) -> ScriptJob:
     """`whole`: see `all_flags`."""
-    job = Job(
+    job = ScriptJob(
         dialect="slurm",
         name=whole.get("job_name") or source.name,
         script=source.text,
@@ -80,7 +80,7 @@ def _check_first_line(source: Script) -> None:
     )
 
 
-def _ask(job: Job, given: Given) -> None:
+def _ask(job: ScriptJob, given: Given) -> None:
     job.nodes = _nodes(given.get("nodes"))
     job.processes = _number(given, "ntasks") or (_number(given, "tasks_per_node") or 1) * job.nodes
     job.gpus, job.gpu_type = _gpus(given, job)
@@ -112,7 +112,7 @@ def _nodes(text: str | None) -> int:
     return int(match[1])
 
 
-def _gpus(given: Given, job: Job) -> tuple[int, str | None]:
+def _gpus(given: Given, job: ScriptJob) -> tuple[int, str | None]:
     for name, factor in (("gpus", 1), ("gpus_per_node", job.nodes), ("gpus_per_task", job.processes)):
         text = given.get(name)
         if text is not None:
@@ -129,23 +129,23 @@ def _gpus(given: Given, job: Job) -> tuple[int, str | None]:
     return int(match[2] or 1), match[1]
 
 
-def _of_each_node(gpus: int, job: Job, flag: str) -> int:
+def _of_each_node(gpus: int, job: ScriptJob, flag: str) -> int:
     if gpus % job.nodes:
         raise errors.InvalidInput(f"{flag}: {job.nodes} nodes cannot have {gpus} GPUs alike", "use --gpus-per-node")
     return gpus // job.nodes
 
 
-def _cpus_of_gpus(given: Given, job: Job) -> int | None:
+def _cpus_of_gpus(given: Given, job: ScriptJob) -> int | None:
     each = _number(given, "cpus_per_gpu")
     return -(-each * job.gpus // _processes_of_node(job)) or None if each else None
 
 
-def _processes_of_node(job: Job) -> int:
+def _processes_of_node(job: ScriptJob) -> int:
     """At the most."""
     return -(-job.processes // job.nodes)
 
 
-def _memory(given: Given, job: Job) -> int | None:
+def _memory(given: Given, job: ScriptJob) -> int | None:
     factors = {"mem": 1, "mem_per_cpu": job.cpus * _processes_of_node(job), "mem_per_gpu": job.gpus}
     for name, factor in factors.items():
         text = given.get(name)
@@ -156,19 +156,19 @@ def _memory(given: Given, job: Job) -> int | None:
     return None
 
 
-def _name_files(job: Job, given: Given, here: Here) -> None:
+def _name_files(job: ScriptJob, given: Given, here: Here) -> None:
     default = "slurm-%A_%a.out" if job.tasks else "slurm-%j.out"
     job.stdout = _file(given.get("output") or default, job, here)
     apart = given.get("error")
     job.stderr = _file(apart, job, here) if apart else None
 
 
-def _file(pattern: str, job: Job, here: Here) -> str:
+def _file(pattern: str, job: ScriptJob, here: Here) -> str:
     path = patterns.from_slurm(pattern, name=job.name, user=here.user)
     return os.path.normpath(os.path.join(patterns.escape(job.cwd), path))
 
 
-def _export(job: Job, given: Given, source: Script, here: Here) -> None:
+def _export(job: ScriptJob, given: Given, source: Script, here: Here) -> None:
     items = (given.get("export") or "ALL").split(",")
     named, missing = exports.by_name([item for item in items if item not in _EXPORT_WORDS], here.environ)
     job.carried = exports.everything(here.environ, source.text) if "ALL" in items else exports.Carried()
@@ -184,7 +184,7 @@ def _export(job: Job, given: Given, source: Script, here: Here) -> None:
         job.variables |= {"SLURM_NTASKS": str(job.processes), "SLURM_NPROCS": str(job.processes)}
 
 
-def _set_life(job: Job, given: Given) -> None:
+def _set_life(job: ScriptJob, given: Given) -> None:
     dependency, nice, signal = given.get("dependency"), given.get("nice"), given.get("signal")
     if dependency is not None:
         job.dependencies = list(jobs.read_slurm_dependencies(dependency, job.name))
@@ -204,7 +204,7 @@ def _priority(nice: str) -> int:
 
 
 def _stop(text: str) -> dict[str, Any]:
-    """What warns of the time limit is in runyard also what asks a run to stop."""
+    """What warns of the time limit is in runyard also the stop signal."""
     match = _SIGNAL.fullmatch(text)
     name = match[1].upper().removeprefix("SIG") if match else ""
     if match is None or name not in signals.KNOWN:

@@ -1,4 +1,4 @@
-"""A script as it was handed in: its text, and what will interpret it."""
+"""A script as it was submitted: its text, and its interpreter."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runyard.bridges.scripts.flags import Table, meant, native, refused
+from runyard.bridges.scripts.flags import FlagTable, meant, native, refused
 
-SBATCH = Table(
+SBATCH = FlagTable(
     program="sbatch",
     long=True,
     flags=(
@@ -87,8 +87,8 @@ SBATCH = Table(
         refused("-M", "--clusters", takes="LIST", why="make a site of each cluster, and name it with --site"),
         refused("--test-only", why="runyard submit --dry-run shows what would run and where"),
         refused("--export-file", takes="FILE", why="name the variables with --export"),
-        refused("--uid", takes="WHO", why="a run belongs to whoever submits it"),
-        refused("--gid", takes="WHO", why="a run belongs to whoever submits it"),
+        refused("--uid", takes="WHO", why="a run belongs to its submitter"),
+        refused("--gid", takes="WHO", why="a run belongs to its submitter"),
         refused("--bb", takes="WHAT", why="there are no burst buffers"),
         refused("--bbf", takes="FILE", why="there are no burst buffers"),
         refused("--priority", takes="N", why="use --nice: a lower number goes first"),
@@ -96,7 +96,7 @@ SBATCH = Table(
     ),
 )
 
-SQUEUE = Table(
+SQUEUE = FlagTable(
     program="squeue",
     long=True,
     interspersed=True,
@@ -121,7 +121,7 @@ SQUEUE = Table(
     ),
 )
 
-SCANCEL = Table(
+SCANCEL = FlagTable(
     program="scancel",
     long=True,
     interspersed=True,

@@ -97,7 +97,7 @@ def _tasks(row: Row) -> str:
 
 
 def _limit(row: Row) -> str:
-    """It is told of several tasks only: those that wait."""
+    """Shown only for several tasks: those that wait."""
     limit = row[0]["array"].get("limit")
     return f"%{limit}" if limit and len(row) > 1 else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from runyard import errors
 from runyard.bridges.scripts import patterns
-from runyard.bridges.scripts.job import Job
+from runyard.bridges.scripts.job import ScriptJob
 from runyard.bridges.scripts.script import Script
 from runyard.model import fields
 
@@ -25,8 +25,8 @@ _COMMAND_PLACE = re.compile(
 Site = Mapping[str, Any]
 
 
-def place(job: Job, sites: Sequence[Site]) -> None:
-    """Decide where the job may run, and what of its flags means something there.
+def place(job: ScriptJob, sites: Sequence[Site]) -> None:
+    """Decide where the job may run, and which of its flags apply there.
 
     A site that is named, or whose name is the queue's; else the yard's only site of the job's own kind; else any.
     """
@@ -48,7 +48,7 @@ def _there(chosen: Site | None) -> str:
     return f"at the site {chosen['name']!r}" if chosen is not None else "in this yard"
 
 
-def _chosen(job: Job, sites: Sequence[Site]) -> Site | None:
+def _chosen(job: ScriptJob, sites: Sequence[Site]) -> Site | None:
     by_name = {site["name"]: site for site in sites}
     if job.site is not None:
         if job.site not in by_name:
@@ -63,8 +63,8 @@ def _chosen(job: Job, sites: Sequence[Site]) -> Site | None:
     return own[0] if own else None
 
 
-def _pass_on(job: Job, site: Site) -> None:
-    """To a scheduler of its own kind, the job's words are its own."""
+def _pass_on(job: ScriptJob, site: Site) -> None:
+    """A scheduler of its own kind gets the job's flags unchanged."""
     job.native |= job.also
     if job.queue is not None and job.queue != site["name"]:
         job.native[_QUEUE_OPTIONS[job.dialect]] = job.queue
@@ -72,8 +72,8 @@ def _pass_on(job: Job, site: Site) -> None:
         job.native["ntasks"] = str(job.processes)
 
 
-def _make_do(job: Job, site: Site | None) -> None:
-    """Elsewhere, what cannot be had is an error, and what makes no difference is told."""
+def _make_do(job: ScriptJob, site: Site | None) -> None:
+    """Elsewhere, an unsupported request is an error, and a flag without effect is reported in a notice."""
     if job.nodes > 1:
         raise errors.Unsatisfiable(
             f"the script asks for {job.nodes} nodes, and there is no {TITLES[job.dialect]} {_there(site)}",
@@ -104,8 +104,8 @@ def needed_program(text: str) -> str | None:
     return None
 
 
-def make_specs(job: Job, after: Sequence[Mapping[str, list[int]]], host: str, home: str) -> list[dict[str, Any]]:
-    """`after` has for each task the ids of the runs that it comes after: `after` and `after_any`. `host` and `home` are
+def make_specs(job: ScriptJob, after: Sequence[Mapping[str, list[int]]], host: str, home: str) -> list[dict[str, Any]]:
+    """`after` has for each task the ids of the runs that it depends on: `after` and `after_any`. `host` and `home` are
     the submitter's; no tool leaves a job without a home."""
     common = _common(job, host, home)
     arrays: Sequence[dict[str, Any] | None] = job.tasks.mappings() if job.tasks else [None]
@@ -115,7 +115,7 @@ def make_specs(job: Job, after: Sequence[Mapping[str, list[int]]], host: str, ho
     ]
 
 
-def _common(job: Job, host: str, home: str) -> dict[str, Any]:
+def _common(job: ScriptJob, host: str, home: str) -> dict[str, Any]:
     optional = {
         "script": job.script, "site": job.site, "project": job.project, "priority": job.priority, "stop": job.stop,
         "retry": {"max": job.retry} if job.retry else None, "options": job.native or None,
@@ -132,13 +132,13 @@ def _common(job: Job, host: str, home: str) -> dict[str, Any]:
     }
 
 
-def _variables(job: Job) -> dict[str, str]:
+def _variables(job: ScriptJob) -> dict[str, str]:
     queue = job.queue or job.site
     named = {"slurm": "SLURM_JOB_PARTITION", "gridengine": "QUEUE"}[job.dialect]
     return {**job.variables, **({named: queue} if queue else {})}
 
 
-def _resources(job: Job) -> dict[str, Any]:
+def _resources(job: ScriptJob) -> dict[str, Any]:
     asked = {
         "nodes": job.nodes if job.nodes > 1 else None, "memory": job.memory, "gpus": job.gpus or None,
         "gpu_type": job.gpu_type, "time": job.time,
@@ -146,7 +146,7 @@ def _resources(job: Job) -> dict[str, Any]:
     return {"cpus": job.cpus, **{name: value for name, value in asked.items() if value is not None}}
 
 
-def _files(job: Job, array: Mapping[str, Any] | None) -> dict[str, Any]:
+def _files(job: ScriptJob, array: Mapping[str, Any] | None) -> dict[str, Any]:
     """A file that other runs may write to gets whole lines from each; one of the run's own is written directly."""
     named = [pattern for pattern in (job.stdout, job.stderr) if pattern is not None]
     if set(named) == {NOTHING}:
@@ -157,7 +157,7 @@ def _files(job: Job, array: Mapping[str, Any] | None) -> dict[str, Any]:
     return {**dict(zip(("stdout", "stderr"), paths, strict=False)), **({"open_mode": "append"} if shared else {})}
 
 
-def is_shared(job: Job, pattern: str) -> bool:
+def is_shared(job: ScriptJob, pattern: str) -> bool:
     if pattern == NOTHING:
         return False
     if job.tasks and not patterns.tells_tasks_apart(pattern):

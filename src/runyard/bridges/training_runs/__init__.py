@@ -1,1 +1,1 @@
-"""What programs of the Training Runs server send and expect: run configurations, grids of them, its answers."""
+"""Requests and answers of the Training Runs server: run configurations, grids of them, its answers."""

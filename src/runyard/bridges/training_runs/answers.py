@@ -23,10 +23,10 @@ def status(
     counts: Mapping[str, int],
     shows: Callable[[Run], bool],
 ) -> dict[str, Any]:
-    """`/status` as Celery's inspection gave it: lists by worker, or null where no worker answers and nothing is there.
+    """`/status` as Celery's inspection gave it: lists by worker, or null if no worker answers and there is no task.
 
-    What waits belongs to no worker yet, so it stands under the place that it waits for. `counts` is new, because the
-    lists are cut when they are long. Where `shows` says no, a task is shown without its arguments.
+    A waiting task belongs to no worker yet, so it is listed under the site that it waits for. `counts` is new, because
+    long lists are shortened. If `shows` is false, a task is shown without its arguments.
     """
     idle: dict[str, list[Any]] | None = {worker: [] for worker in workers} or None
     working = {worker: [_task(run, worker, shows(run)) for run in found] for worker, found in active.items()}

@@ -17,7 +17,7 @@ MOST = 10_000  # configurations of one group
 
 
 def configurations(body: Mapping[str, Any], largest: int) -> list[dict[str, Any]]:
-    """The run configurations that a body means: itself, or all of its group.
+    """The run configurations of a body: itself, or all of its group.
 
     A list at any depth is an axis, its items are values as they are, and the first axis changes fastest. Together
     they may not be larger than `largest` bytes.

@@ -14,7 +14,7 @@ TASK = "tasks.run_request_task"
 JSON_TYPES = ("application/json", "application/x-json")
 
 
-class Tasks:
+class TrainingRunFormat:
     """The body is the run configuration, or a grid of them."""
 
     def identify(self, message: Incoming) -> Sender:
@@ -50,7 +50,7 @@ def _configurations(body: Params, largest: int) -> tuple[list[Params], bool]:
 
 
 def _check_task(message: Incoming) -> None:
-    """Nothing is unpickled that a stranger sent."""
+    """Nothing from another program is unpickled."""
     if "task" not in message.headers:
         raise errors.InvalidInput("this is no message of Celery's protocol 2: its headers name no task")
     if message.headers["task"] != TASK:
@@ -85,4 +85,4 @@ def _result(outcome: Outcome, document: Any) -> bytes:
     return json.dumps(result).encode()
 
 
-_FORMATS: tuple[Format, ...] = (Tasks(), Celery())  # for the type checker
+_FORMATS: tuple[Format, ...] = (TrainingRunFormat(), Celery())  # for the type checker

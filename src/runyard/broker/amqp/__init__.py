@@ -14,7 +14,7 @@ except ImportError:
         "a message broker is configured, and the library for it is missing", "pip install 'runyard[rabbitmq]'"
     ) from None
 
-from runyard.broker.amqp import headers as _headers  # noqa: F401  # how those of strangers are read
+from runyard.broker.amqp import headers as _headers  # noqa: F401  # how those of other programs are read
 from runyard.broker.amqp.connection import Connection
 from runyard.broker.amqp.consumer import Consumer, Delivery
 from runyard.broker.amqp.dead_letters import DeadLetters

@@ -1,4 +1,5 @@
-"""A part with a channel of its own. The broker closes a channel to say no, so it is opened again after a pause."""
+"""A part with its own channel. The broker closes a channel to refuse an operation, so it is opened again after a
+pause."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class ChannelPart(abc.ABC):
-    """What is named with an underscore runs in the connection's thread."""
+    """Methods named with an underscore run in the connection's thread."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -37,7 +38,7 @@ class ChannelPart(abc.ABC):
         return self._error or self._connection.error
 
     def close(self) -> None:
-        """Let go of the channel; messages that were not acknowledged go back to their queue."""
+        """Close the channel; messages that were not acknowledged return to their queue."""
         self._connection.detach(self)
         self._connection.call(self._end)
 
@@ -47,7 +48,7 @@ class ChannelPart(abc.ABC):
 
     @abc.abstractmethod
     def _stopped(self, error: errors.RunyardError, reason: BaseException) -> None:
-        """The channel is gone, and with it everything that waited for an answer on it."""
+        """The channel is closed; everything that waited for an answer on it fails."""
 
     def opened(self, line: pika.SelectConnection) -> None:
         if self._ended:
@@ -56,7 +57,7 @@ class ChannelPart(abc.ABC):
         self._channel.add_on_close_callback(self._on_close)
 
     def _works(self) -> None:
-        """Everything that had to be asked of the broker was granted."""
+        """The broker accepted everything that was requested."""
         self._error, self._pause = None, FIRST_PAUSE_S
 
     def _fail(self, error: errors.RunyardError) -> None:
@@ -70,8 +71,8 @@ class ChannelPart(abc.ABC):
             return
         self._channel = None
         error = faults.of_channel(reason)
-        if line.is_open and not self._ended:  # otherwise the connection tells why
-            if not isinstance(reason, ChannelClosedByClient):  # then we have told it ourselves
+        if line.is_open and not self._ended:  # otherwise the connection reports why
+            if not isinstance(reason, ChannelClosedByClient):  # then we have closed it ourselves
                 self._fail(error)
             self._connection.later(self._next_pause(), lambda: self.opened(line) if line.is_open else None)
         self._stopped(error, reason)

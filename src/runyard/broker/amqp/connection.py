@@ -1,4 +1,4 @@
-"""A connection to the broker that lives in a thread of its own and comes back after every loss."""
+"""A connection to the broker with its own thread, which reconnects after every loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pika
 from pika.adapters.select_connection import IOLoop
 
 from runyard import errors
-from runyard.broker.address import Address
+from runyard.broker.address import BrokerAddress
 from runyard.broker.amqp import faults
 
 HEARTBEAT_S = 20  # a line that is silent for longer is dead
@@ -26,11 +26,11 @@ FAREWELL_S = 3.0  # how long an orderly end may take
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-logging.getLogger("pika").setLevel(logging.CRITICAL)  # it reports each failure several times, and we tell it once
+logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs each failure several times, and we log it once
 
 
-class Part(Protocol):
-    """What lives on a connection and begins anew with each: called in the connection's thread."""
+class ConnectionPart(Protocol):
+    """A part that uses a connection and restarts with each new one: called in the connection's thread."""
 
     def opened(self, line: pika.SelectConnection) -> None: ...
 
@@ -38,7 +38,7 @@ class Part(Protocol):
 class Connection:
     """Everything may be called from any thread, except that the connection's own thread must not wait for a future."""
 
-    def __init__(self, address: Address, *, name: str = "runyard", heartbeat_s: int = HEARTBEAT_S) -> None:
+    def __init__(self, address: BrokerAddress, *, name: str = "runyard", heartbeat_s: int = HEARTBEAT_S) -> None:
         """`name` is shown in the broker's list of connections. Raises ConfigError."""
         self.address = address
         self.replicates = True  # until the broker says that it has no quorum queues
@@ -47,7 +47,7 @@ class Connection:
         self._changed = threading.Condition()
         self._line: pika.SelectConnection | None = None  # the one that is open
         self._dialling: pika.SelectConnection | None = None
-        self._parts: list[Part] = []
+        self._parts: list[ConnectionPart] = []
         self._error: errors.BrokerError | None = None
         self._awaited = False
         self._blocked = ""
@@ -61,7 +61,7 @@ class Connection:
         return self
 
     def open(self, timeout_s: float) -> None:
-        """`start` and `wait_open`. A refusal is the caller's to tell, so the log has nothing of it."""
+        """`start` and `wait_open`. The caller reports a refusal, so it is not logged here."""
         self._awaited = True
         try:
             self.start().wait_open(timeout_s)
@@ -83,7 +83,7 @@ class Connection:
         return self._blocked
 
     def wait_open(self, timeout_s: float) -> None:
-        """Raises BrokerRefused at once when the broker says no, BrokerUnreachable when the time is over."""
+        """Raises BrokerRefused at once when the broker refuses, BrokerUnreachable after the timeout."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not self._line:
@@ -98,8 +98,8 @@ class Connection:
             raise errors.BrokerUnreachable(*_words(self._error, self.address))
         return self._line
 
-    def attach(self, part: Part) -> None:
-        """It begins as soon as the connection is open, and again whenever that comes back."""
+    def attach(self, part: ConnectionPart) -> None:
+        """It starts as soon as the connection is open, and again after each reconnect."""
 
         def work() -> None:
             self._parts.append(part)
@@ -108,11 +108,11 @@ class Connection:
 
         self.call(work)
 
-    def detach(self, part: Part) -> None:
+    def detach(self, part: ConnectionPart) -> None:
         self.call(lambda: self._parts.remove(part) if part in self._parts else None)
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Have something done in the connection's thread."""
+        """Run a function in the connection's thread."""
         future: Future[T] = Future()
         with self._changed:
             if self._closed:
@@ -122,7 +122,7 @@ class Connection:
         return future
 
     def ask(self, begin: Callable[[Future[T]], None]) -> Future[T]:
-        """Have something begun in the connection's thread that the broker answers later, or nobody could be asked."""
+        """Start an operation in the connection's thread that the broker answers later; fails without a connection."""
         answer: Future[T] = Future()
 
         def begun(asked: Future[None]) -> None:
@@ -133,11 +133,11 @@ class Connection:
         return answer
 
     def later(self, delay_s: float, function: Callable[[], None]) -> None:
-        """From the connection's thread: do something there after a while."""
+        """From the connection's thread: call a function there after a delay."""
         self._loop.call_later(delay_s, lambda: _guarded(function))
 
     def close(self) -> None:
-        """Tell the broker goodbye, and end the thread."""
+        """Close the connection, and end the thread."""
         if self._thread.ident is None:
             self._closed = True
             self._loop.close()
@@ -192,7 +192,7 @@ class Connection:
         return is_known or (self._awaited and isinstance(error, errors.BrokerRefused))
 
     def _next_pause(self) -> float:
-        """Not the same for all who lost the same broker."""
+        """Random, so that clients that lost the same broker do not reconnect together."""
         if time.monotonic() - self._opened_at > STEADY_S and self._opened_at > 0:
             self._pause, self._opened_at = FIRST_PAUSE_S, float("-inf")
         pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE_S)
@@ -215,12 +215,12 @@ class Connection:
             line.close()
 
     def _hang_up(self, line: Any) -> None:
-        """The broker does not answer our goodbye. The library has no public way to end a line without one."""
+        """The broker does not answer the close. The library has no public way to end a connection without it."""
         line._terminate_stream(None)
         self._loop.call_later(0, self._loop.stop)
 
 
-def _parameters(address: Address, name: str, heartbeat_s: int) -> pika.ConnectionParameters:
+def _parameters(address: BrokerAddress, name: str, heartbeat_s: int) -> pika.ConnectionParameters:
     context = address.tls_context()
     return pika.ConnectionParameters(
         host=address.host, port=address.port, virtual_host=address.vhost,
@@ -231,7 +231,7 @@ def _parameters(address: Address, name: str, heartbeat_s: int) -> pika.Connectio
     )  # fmt: skip
 
 
-def _words(error: errors.RunyardError | None, address: Address) -> tuple[str, str]:
+def _words(error: errors.RunyardError | None, address: BrokerAddress) -> tuple[str, str]:
     if error is None:
         return f"there is no connection with the broker {address.host} yet", ""
     return error.message, error.fix

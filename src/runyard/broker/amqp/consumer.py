@@ -1,4 +1,4 @@
-"""Messages in: each is acknowledged by whoever has dealt with it, from any thread, or goes to the next consumer."""
+"""Incoming messages: each is acknowledged after it was processed, from any thread, or goes to another consumer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runyard.broker.amqp import queues
 from runyard.broker.amqp.channel import ChannelPart
 from runyard.broker.amqp.connection import Connection
 from runyard.broker.amqp.publisher import Message
-from runyard.broker.amqp.queues import Declared, Queue
+from runyard.broker.amqp.queues import DeclaredQueue, Queue
 
 ANSWER_S = 30.0  # from asking for a queue to its first message at the latest, or the broker has lost it
 
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class Delivery:
-    """One message in our hands. Of `ack` and `reject` the first counts; after a lost connection neither does anything:
-    the broker delivers the message again."""
+    """One unacknowledged message. Of `ack` and `reject` the first counts; after a lost connection neither has an
+    effect: the broker delivers the message again."""
 
     message: Message
     queue: str
@@ -42,11 +42,11 @@ class Delivery:
         return not self._answered and self._consumer.has(self._channel)
 
     def ack(self) -> None:
-        """Dealt with: the broker forgets it."""
+        """Processed: the broker deletes it."""
         self._once(lambda channel: channel.basic_ack(self._tag))
 
     def reject(self, *, requeue: bool) -> None:
-        """`requeue`: somebody else may have it; otherwise it is gone, or where the queue's own policy sends it."""
+        """`requeue`: another consumer may get it; otherwise it is deleted, or handled by the queue's own policy."""
         self._once(lambda channel: channel.basic_reject(self._tag, requeue))
 
     def _once(self, answer: Callable[[Channel], None]) -> None:
@@ -76,11 +76,11 @@ class Consumer(ChannelPart):
         return self._active > 0
 
     def set_prefetch(self, prefetch: int) -> None:
-        """0 stops consuming: to the broker a prefetch of 0 is one without limit. What we hold stays in our hands."""
+        """0 stops consuming: to the broker a prefetch of 0 means no limit. Messages that we hold stay ours."""
         self._connection.call(lambda: self._want(prefetch))
 
     def has(self, channel: Channel) -> bool:
-        """Whether this is the channel of now: what came by an older one is the broker's again."""
+        """Whether this is the current channel: messages of an older one belong to the broker again."""
         return channel is self._channel and channel.is_open
 
     def answer(self, channel: Channel, answer: Callable[[Channel], None]) -> None:
@@ -100,7 +100,7 @@ class Consumer(ChannelPart):
         channel.add_on_cancel_callback(self._on_broker_cancel)
         queues.declare(self._connection, self.queue).add_done_callback(lambda done: self._on_declared(channel, done))
 
-    def _on_declared(self, channel: Channel, done: Future[Declared]) -> None:
+    def _on_declared(self, channel: Channel, done: Future[DeclaredQueue]) -> None:
         if channel is not self._channel:
             return
         error = done.exception()
@@ -114,7 +114,7 @@ class Consumer(ChannelPart):
             raise error
 
     def _look_after(self, channel: Channel | None) -> None:
-        """A replicated queue whose nodes are gone, or were killed in its first second, never answers at all."""
+        """A replicated queue whose nodes are down, or were killed in its first second, never answers at all."""
         settled = self._declared and not self._changing
         if channel is not None and channel is self._channel and not settled and self._error is None:
             self._fail(
@@ -130,7 +130,7 @@ class Consumer(ChannelPart):
             self._begin(channel)
 
     def _change(self) -> None:
-        """Towards the wanted prefetch. It holds for consumers that begin after it, so the old one ends first."""
+        """Apply the wanted prefetch. It is valid for consumers that start after it, so the old one ends first."""
         channel = self._channel
         if channel is None or not channel.is_open or not self._declared or self._changing:
             return
@@ -168,7 +168,7 @@ class Consumer(ChannelPart):
             self._connection.later(self._next_pause(), lambda: delivery.reject(requeue=True))
 
     def _on_broker_cancel(self, frame: Any) -> None:
-        """The queue was deleted, or its node is gone: declare it again."""
+        """The queue was deleted, or its node is down: declare it again."""
         self._fail(errors.BrokerUnreachable(f"the broker took queue {self.queue.name} away; it is declared again"))
         self._close_channel()
 

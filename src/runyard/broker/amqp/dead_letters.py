@@ -1,4 +1,4 @@
-"""Where messages go that nobody here can use: a queue of their own, each with the reason."""
+"""Dead letters: a queue for invalid messages, each with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runyard.broker.amqp import queues
 from runyard.broker.amqp.connection import Connection
 from runyard.broker.amqp.consumer import Delivery
 from runyard.broker.amqp.publisher import Publisher
-from runyard.broker.amqp.queues import Declared, Queue
+from runyard.broker.amqp.queues import DeclaredQueue, Queue
 
 REASON = "x-runyard-reason"
 ORIGIN = "x-runyard-queue"
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 
 class DeadLetters:
-    """A message is acknowledged only when its copy is confirmed: it may be there twice, never nowhere."""
+    """A message is acknowledged only when its copy is confirmed: it may exist twice, but is never lost."""
 
     def __init__(self, connection: Connection, publisher: Publisher) -> None:
         self._connection, self._publisher = connection, publisher
 
     def move(self, delivery: Delivery, reason: str) -> None:
-        """To `<queue>.dead`, in the background. Whatever fails is tried again, for as long as the message is ours."""
+        """To `<queue>.dead`, in the background. Failures are retried for as long as the message is ours."""
         name = f"{delivery.queue}{SUFFIX}"
         log.warning("a message in queue %s is moved to %s: %s", delivery.queue, name, reason)
         self._try(delivery, name, reason)
@@ -40,7 +40,7 @@ class DeadLetters:
         identity = delivery.message.message_id or uuid.uuid4().hex
         copy = dataclasses.replace(delivery.message, headers=headers, message_id=identity, persistent=True)
 
-        def declared(done: Future[Declared]) -> None:
+        def declared(done: Future[DeclaredQueue]) -> None:
             if done.exception() is None:
                 self._publisher.send(copy, name).add_done_callback(moved)
             else:

@@ -1,4 +1,4 @@
-"""Exchanges: where messages go in that the broker itself hands on to the queues that are bound there."""
+"""Exchanges: the broker passes their messages on to the queues that are bound to them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the broker and its library say, as one sentence of ours with the fix.
+"""Errors of the broker and its library, as one sentence with a fix.
 
-The texts are RabbitMQ's own, which have been the same from 3.8 to 4.1; what is not recognised is quoted.
+The texts are RabbitMQ's own, which have been the same from 3.8 to 4.1; an unknown text is quoted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pika import exceptions
 from pika.adapters.utils.connection_workflow import AMQPConnectorStackTimeout
 
 from runyard import errors
-from runyard.broker.address import Address
+from runyard.broker.address import BrokerAddress
 
 _FLAGS = re.compile(r"inequivalent arg '(?P<flag>[^']+)' for (?P<kind>\w+) '(?P<name>[^']+)'.*?: (?P<rest>.*)", re.S)
 _VALUES = re.compile(r"received (?P<ours>.+?) but current is (?P<theirs>.+)")
@@ -27,8 +27,8 @@ _TRANSIENT = "transient_nonexcl_queues"
 _TOO_LATE = (AMQPConnectorStackTimeout, exceptions.ConnectionOpenAborted, TimeoutError)
 
 
-def of_connection(error: BaseException | None, address: Address) -> errors.BrokerError:
-    """Why there is no connection, or none any more."""
+def of_connection(error: BaseException | None, address: BrokerAddress) -> errors.BrokerError:
+    """Why there is no connection, or why it was lost."""
     found = list(_all(error)) if error is not None else []
     for one in found:
         if isinstance(one, (exceptions.ProbableAuthenticationError, exceptions.ProbableAccessDeniedError)):
@@ -44,7 +44,7 @@ def of_connection(error: BaseException | None, address: Address) -> errors.Broke
 
 
 def _all(error: BaseException) -> Iterator[BaseException]:
-    """The library wraps: what happened lies inside."""
+    """The library wraps exceptions: the cause is inside."""
     yield error
     inner = [*getattr(error, "exceptions", ()), getattr(error, "exception", None), *error.args]
     for one in inner:
@@ -52,8 +52,8 @@ def _all(error: BaseException) -> Iterator[BaseException]:
             yield from _all(one)
 
 
-def _of_login(text: str, address: Address) -> errors.BrokerError:
-    """Only the broker's own number counts: a line that breaks at this moment looks the same to the library."""
+def _of_login(text: str, address: BrokerAddress) -> errors.BrokerError:
+    """Only the broker's own number counts: a connection that breaks at this moment looks the same to the library."""
     if "(403)" in text:
         return errors.BrokerRefused(
             f"the broker {address.host} refuses user {address.user!r}: wrong password, or no such user",
@@ -72,7 +72,7 @@ def _of_login(text: str, address: Address) -> errors.BrokerError:
     return errors.BrokerUnreachable(f"the broker {address.host} ended the connection at the login: {text}")
 
 
-def _of_tls(error: ssl.SSLError, address: Address) -> errors.BrokerError:
+def _of_tls(error: ssl.SSLError, address: BrokerAddress) -> errors.BrokerError:
     where = f"{address.host}:{address.port}"
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message or str(error)
@@ -87,7 +87,7 @@ def _of_tls(error: ssl.SSLError, address: Address) -> errors.BrokerError:
     )
 
 
-def _of_line(found: list[BaseException], address: Address) -> errors.BrokerError:
+def _of_line(found: list[BaseException], address: BrokerAddress) -> errors.BrokerError:
     where = f"{address.host}:{address.port}"
     if any(isinstance(one, exceptions.IncompatibleProtocolError) for one in found):
         return errors.BrokerUnreachable(
@@ -114,7 +114,7 @@ def _of_line(found: list[BaseException], address: Address) -> errors.BrokerError
 
 
 def _no_transient_queues() -> errors.BrokerRefused:
-    """From 4.3 on by default, and it ends the whole connection of whoever declares one."""
+    """From 4.3 on by default, and it closes the whole connection of a client that declares one."""
     return errors.BrokerRefused(
         "the broker refuses queues that are neither durable nor exclusive",
         f"in its rabbitmq.conf: deprecated_features.permit.{_TRANSIENT} = true",
@@ -122,7 +122,7 @@ def _no_transient_queues() -> errors.BrokerRefused:
 
 
 def of_channel(reason: BaseException) -> errors.RunyardError:
-    """Why the broker closed a channel: it is its only way to say no."""
+    """Why the broker closed a channel: it is its only way to refuse."""
     if isinstance(reason, exceptions.ConnectionClosedByBroker) and _TRANSIENT in reason.reply_text:
         return _no_transient_queues()
     if not isinstance(reason, exceptions.ChannelClosedByBroker):
@@ -139,7 +139,7 @@ def _of_flags(text: str) -> errors.RunyardError | None:
     what = f"{match['kind']} {match['name']}"
     return errors.BrokerRefused(
         f"{what} exists with other flags: {_difference(match['flag'], match['rest'])}",
-        "use the flags that it has, or another name; or delete it on the broker, when nobody else needs it",
+        "use the flags that it has, or another name; or delete it on the broker, if it is unused",
     )
 
 
@@ -193,7 +193,7 @@ def refused_size(reason: BaseException) -> int | None:
 
 
 def is_about_type(reason: BaseException) -> bool:
-    """The broker has no queues of the type that was asked for, or has this one with another."""
+    """The broker does not support queues of the requested type, or has this one with another type."""
     refusals = (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker)
     text = reason.reply_text if isinstance(reason, refusals) else ""
     return "x-queue-type" in text or "feature flag" in text

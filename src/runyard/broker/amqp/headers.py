@@ -1,7 +1,7 @@
-"""Headers of messages that strangers wrote.
+"""Headers of messages of other programs.
 
-What the library cannot turn into a Python value stays at the head of its line, and nothing behind it is ever read: one
-header of that kind would cut off a yard from its broker for good. So what it may fail at is read as a text.
+A value that the library cannot decode stays first in its buffer, and nothing after it is ever read: one such header
+would block a yard's connection to its broker for ever. So values on which it may fail are read as texts.
 """
 
 from __future__ import annotations

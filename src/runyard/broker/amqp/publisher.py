@@ -1,4 +1,4 @@
-"""Messages out: kept on disk by the broker, confirmed by it, and an error when it has no queue for one."""
+"""Outgoing messages: stored on disk by the broker, confirmed by it, and an error if it has no queue for one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Publisher(ChannelPart):
         self, message: Message, key: str, *, exchange: str = "", mandatory: bool = True, timeout_s: float = CONFIRM_S
     ) -> None:
         """Wait until the broker has it. Raises Unroutable, TooLarge, BrokerRefused, BrokerUnreachable; after the last
-        nobody knows whether it arrived."""
+        it is not known whether it arrived."""
         future = self.send(message, key, exchange=exchange, mandatory=mandatory)
         try:
             future.result(timeout_s)
@@ -149,7 +149,7 @@ class Publisher(ChannelPart):
         return [self._unconfirmed.pop(known) for known in tags if known in self._unconfirmed]
 
     def _stopped(self, error: errors.RunyardError, reason: BaseException) -> None:
-        """One refusal closes the channel for all: a message over the limit is known by its size."""
+        """One refusal closes the channel for all: a message over the limit is recognized by its size."""
         waiting = [*self._unconfirmed.values(), *self._unsent]
         self._unconfirmed.clear()
         self._unsent.clear()

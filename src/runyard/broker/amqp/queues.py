@@ -1,4 +1,4 @@
-"""Queues with exactly the flags that somebody relies on: the broker refuses a name that it knows with others."""
+"""Queues with exact flags: the broker refuses to declare an existing queue with other flags."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ class Queue:
 
     @classmethod
     def for_work(cls, name: str, *, most: int | None = None) -> Queue:
-        """Replicated where the broker can do that, and durable everywhere. With more than `most`, the oldest goes."""
+        """Replicated if the broker supports it, and durable everywhere. With more than `most`, the oldest is
+        dropped."""
         arguments = {} if most is None else {"x-max-length": most}
         plain = cls(name=name, arguments=arguments)
         return cls(name=name, arguments={**arguments, "x-queue-type": "quorum"}, otherwise=plain)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared:
+class DeclaredQueue:
     queue: Queue  # the one that it became
     messages: int  # ready for a consumer
     consumers: int
 
 
-def declare(connection: Connection, queue: Queue) -> Future[Declared]:
+def declare(connection: Connection, queue: Queue) -> Future[DeclaredQueue]:
     """On a channel for this alone, because a refusal closes it. Raises BrokerRefused, BrokerUnreachable."""
     return connection.ask(lambda done: _ask(connection, queue, done))
 
 
-def _ask(connection: Connection, queue: Queue, done: Future[Declared]) -> None:
+def _ask(connection: Connection, queue: Queue, done: Future[DeclaredQueue]) -> None:
     chosen = queue if connection.replicates or queue.otherwise is None else queue.otherwise
 
     def begin(opened: Any) -> None:
@@ -57,7 +58,7 @@ def _ask(connection: Connection, queue: Queue, done: Future[Declared]) -> None:
 
     def granted(frame: Any) -> None:
         answer = frame.method
-        done.set_result(Declared(queue=chosen, messages=answer.message_count, consumers=answer.consumer_count))
+        done.set_result(DeclaredQueue(queue=chosen, messages=answer.message_count, consumers=answer.consumer_count))
         channel.close()
 
     def closed(_: Any, reason: BaseException) -> None:
@@ -68,13 +69,13 @@ def _ask(connection: Connection, queue: Queue, done: Future[Declared]) -> None:
     channel.add_on_close_callback(closed)
 
 
-def _refused(connection: Connection, queue: Queue, done: Future[Declared], reason: BaseException) -> None:
+def _refused(connection: Connection, queue: Queue, done: Future[DeclaredQueue], reason: BaseException) -> None:
     if queue.otherwise is None or not faults.is_about_type(reason):
         done.set_exception(faults.of_channel(reason))
         return
     log.warning("queue %s cannot be replicated: it is lost with the disk of the broker's node", queue.name)
     if isinstance(reason, ConnectionClosedByBroker):
-        connection.replicates = False  # a broker without the feature ends the connection of whoever asks for it
+        connection.replicates = False  # a broker without the feature closes the connection of a client that requests it
         connection.attach(_NextTime(connection=connection, queue=queue.otherwise, done=done))
     else:
         _ask(connection, queue.otherwise, done)
@@ -82,11 +83,11 @@ def _refused(connection: Connection, queue: Queue, done: Future[Declared], reaso
 
 @dataclass(frozen=True, kw_only=True)
 class _NextTime:
-    """Asks once, when there is a connection again."""
+    """Declares it once, when there is a connection again."""
 
     connection: Connection
     queue: Queue
-    done: Future[Declared]
+    done: Future[DeclaredQueue]
 
     def opened(self, line: Any) -> None:
         self.connection.detach(self)

@@ -1,4 +1,4 @@
-"""What differs between two runs: what was asked for, where it ran, and what came of it."""
+"""The differences between two runs: inputs, site and results."""
 
 from runyard.client.compare.comparison import Comparison, Side, compare
 from runyard.client.compare.gather import compare_runs

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runyard.client.compare import files
-from runyard.client.compare.differences import Kind, Section, section
+from runyard.client.compare.differences import DifferenceKind, Section, section
 from runyard.client.compare.files import FileChange, Read
+from runyard.model.declaration import Diff, names
+from runyard.model.spec import RunSpec
 from runyard.model.states import FINAL
 from runyard.model.template import flat
 from runyard.model.tree import Tree
@@ -17,13 +19,6 @@ from runyard.model.tree import Tree
 HIDDEN = "(not shown)"
 _SECRET = re.compile(r"token|secret|passw|credential|private|api_?key|access_?key|auth", re.IGNORECASE)
 
-COMMAND = ("command", "cwd")
-PLACE = ("site", "node", "exclude", "labels", "options")
-LABELS = ("name", "project", "tags", "priority", "after", "after_any", "retry", "keep")
-TOLD_APART = (
-    "script", "params", "env", "seed", "resources", "code", "data", "inputs", "python_env", "origin", "array",
-    "idempotency_key",
-)  # fmt: skip
 ENDING = ("state", "reason", "exit_code")
 EFFORT = ("wall_time", "cpu_time", "peak_memory", "attempt")
 
@@ -54,20 +49,22 @@ class Comparison:
     over: bool  # both have ended
     notes: tuple[str, ...]
 
-    def same(self, *kinds: Kind) -> bool:
-        return not any(one.kind in kinds for one in self.sections) and not (Kind.ASKED in kinds and self.files)
+    def same(self, *kinds: DifferenceKind) -> bool:
+        return not any(one.kind in kinds for one in self.sections) and not (
+            DifferenceKind.ASKED in kinds and self.files
+        )
 
     @property
     def same_asked(self) -> bool | None:
         """None: nothing is known to differ, and whether the code does is not known."""
-        if not self.same(Kind.ASKED):
+        if not self.same(DifferenceKind.ASKED):
             return False
         return True if self.knows_code else None
 
     def to_json(self) -> dict[str, Any]:
         return {
             "runs": list(self.runs),
-            "same": {"asked": self.same_asked, "results": self.same(Kind.RESULT) if self.over else None},
+            "same": {"asked": self.same_asked, "results": self.same(DifferenceKind.RESULT) if self.over else None},
             "sections": [
                 {"name": one.name, "kind": one.kind, "differences": [each.to_json() for each in one.differences]}
                 for one in self.sections
@@ -101,26 +98,26 @@ def _of_code(without: Sequence[str]) -> Iterator[str]:
 
 def _sections(first: Side, second: Side) -> Iterator[Section]:
     one, two = first.spec, second.spec
-    yield section("parameters", Kind.ASKED, flat(one.get("params", {})), flat(two.get("params", {})))
-    yield section("command", Kind.ASKED, _fields(one, COMMAND), _fields(two, COMMAND))
-    yield _hidden(section("environment", Kind.ASKED, one.get("env", {}), two.get("env", {})))
-    yield section("seed", Kind.ASKED, _fields(one, ("seed",)), _fields(two, ("seed",)))
-    yield section("code", Kind.ASKED, _code(one), _code(two))
-    yield section("data", Kind.ASKED, _data(one), _data(two))
-    yield section("python", Kind.ASKED, _python(one), _python(two))
+    yield section("parameters", DifferenceKind.ASKED, flat(one.get("params", {})), flat(two.get("params", {})))
+    yield section("command", DifferenceKind.ASKED, _group(one, Diff.COMMAND), _group(two, Diff.COMMAND))
+    yield _hidden(section("environment", DifferenceKind.ASKED, one.get("env", {}), two.get("env", {})))
+    yield section("seed", DifferenceKind.ASKED, _fields(one, ("seed",)), _fields(two, ("seed",)))
+    yield section("code", DifferenceKind.ASKED, _code(one), _code(two))
+    yield section("data", DifferenceKind.ASKED, _data(one), _data(two))
+    yield section("python", DifferenceKind.ASKED, _python(one), _python(two))
     if first.packages and second.packages:  # else one of them is not known
-        yield section("packages", Kind.ASKED, first.packages, second.packages)
-    yield section("resources", Kind.ASKED, first.run["resources"], second.run["resources"])
-    yield section("wanted place", Kind.ASKED, flat(_fields(one, PLACE)), flat(_fields(two, PLACE)))
-    yield section("settings", Kind.ASKED, flat(_others(one)), flat(_others(two)))
-    yield section("names", Kind.LABEL, _labels(first), _labels(second))
-    yield section("git", Kind.LABEL, _git(one), _git(two))
-    yield _hidden(section("submitted from", Kind.LABEL, _origin(one), _origin(two)))
-    yield section("place", Kind.PLACE, _place(first), _place(second))
-    yield section("ending", Kind.RESULT, _fields(first.run, ENDING), _fields(second.run, ENDING))
-    yield section("metrics", Kind.RESULT, first.metrics, second.metrics)
-    yield section("outputs", Kind.RESULT, first.outputs, second.outputs)
-    yield section("effort", Kind.EFFORT, _fields(first.run, EFFORT), _fields(second.run, EFFORT))
+        yield section("packages", DifferenceKind.ASKED, first.packages, second.packages)
+    yield section("resources", DifferenceKind.ASKED, first.run["resources"], second.run["resources"])
+    yield section("wanted place", DifferenceKind.ASKED, flat(_group(one, Diff.SITE)), flat(_group(two, Diff.SITE)))
+    yield section("settings", DifferenceKind.ASKED, flat(_others(one)), flat(_others(two)))
+    yield section("names", DifferenceKind.LABEL, _labels(first), _labels(second))
+    yield section("git", DifferenceKind.LABEL, _git(one), _git(two))
+    yield _hidden(section("submitted from", DifferenceKind.LABEL, _origin(one), _origin(two)))
+    yield section("place", DifferenceKind.PLACE, _place(first), _place(second))
+    yield section("ending", DifferenceKind.RESULT, _fields(first.run, ENDING), _fields(second.run, ENDING))
+    yield section("metrics", DifferenceKind.RESULT, first.metrics, second.metrics)
+    yield section("outputs", DifferenceKind.RESULT, first.outputs, second.outputs)
+    yield section("effort", DifferenceKind.EFFORT, _fields(first.run, EFFORT), _fields(second.run, EFFORT))
 
 
 def _fields(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -128,7 +125,7 @@ def _fields(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 
 
 def _hidden(found: Section) -> Section:
-    """What a variable's name says to be secret is told to differ, and no more."""
+    """Values of variables with a secret's name are not shown, only that they differ."""
     kept = tuple(one.hidden(HIDDEN) if _SECRET.search(one.name) else one for one in found.differences)
     return Section(name=found.name, kind=found.kind, differences=kept)
 
@@ -159,14 +156,18 @@ def _python_env(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"use": told} if isinstance(told, str) else told
 
 
+def _group(spec: Mapping[str, Any], group: Diff) -> dict[str, Any]:
+    return _fields(spec, names(RunSpec, lambda one: one.diff is group))
+
+
 def _others(spec: Mapping[str, Any]) -> dict[str, Any]:
-    known = {*COMMAND, *PLACE, *LABELS, *TOLD_APART}
+    known = names(RunSpec, lambda one: one.diff is not Diff.SETTINGS)
     array = _fields(spec.get("array") or {}, ("index", "first", "last", "step"))  # not which neighbours it has
     return {**{name: value for name, value in spec.items() if name not in known}, "array": array}
 
 
 def _labels(side: Side) -> dict[str, Any]:
-    return {**_fields(side.run, ("owner", "recipe")), **_fields(side.spec, LABELS)}
+    return {**_fields(side.run, ("owner", "recipe")), **_group(side.spec, Diff.LABELS)}
 
 
 def _origin(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any
 MISSING: Any = object()
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """What it means when two runs differ in it."""
 
     ASKED = "asked"  # they are not the same experiment
-    LABEL = "label"  # the same experiment under other names, or handed in from elsewhere
+    LABEL = "label"  # the same experiment under other names, or submitted from another directory
     PLACE = "place"  # the same experiment on another machine
     RESULT = "result"  # something else came out
     EFFORT = "effort"  # what it took, which is never quite the same
@@ -27,7 +27,7 @@ class Difference:
     after: Any = MISSING
 
     def hidden(self, words: str) -> Difference:
-        """With these words instead of the values."""
+        """With this text instead of the values."""
         before, after = (MISSING if value is MISSING else words for value in (self.before, self.after))
         return Difference(name=self.name, before=before, after=after)
 
@@ -39,11 +39,11 @@ class Difference:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     name: str
-    kind: Kind
+    kind: DifferenceKind
     differences: tuple[Difference, ...]
 
 
-def section(name: str, kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Section:
+def section(name: str, kind: DifferenceKind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Section:
     """Names in the order of the first, then those that only the second has."""
     names = list(dict.fromkeys([*before, *after]))
     pairs = ((each, before.get(each, MISSING), after.get(each, MISSING)) for each in names)
@@ -52,6 +52,6 @@ def section(name: str, kind: Kind, before: Mapping[str, Any], after: Mapping[str
 
 
 def _equal(one: Any, two: Any) -> bool:
-    """Two that are no numbers are the same nothing; and 1 is not True."""
+    """NaN equals NaN; 1 does not equal True."""
     both_nan = one != one and two != two
     return both_nan or (one == two and isinstance(one, bool) == isinstance(two, bool))

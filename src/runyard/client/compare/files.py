@@ -27,12 +27,12 @@ class FileChange:
 
 
 def compare(before: Tree | None, after: Tree | None, read: Read) -> tuple[FileChange, ...]:
-    """By path. A snapshot that is not there has no files."""
+    """By path. A missing snapshot has no files."""
     return tuple(_changes(before or Tree(files=()), after or Tree(files=()), _Texts(read)))
 
 
 def compare_texts(name: str, before: str | None, after: str | None) -> tuple[FileChange, ...]:
-    """Of a text that is in no folder."""
+    """For a text that is not a file of a folder."""
     if before == after:
         return ()
     change = "added" if before is None else "removed" if after is None else "changed"
@@ -41,7 +41,7 @@ def compare_texts(name: str, before: str | None, after: str | None) -> tuple[Fil
 
 
 class _Texts:
-    """Reads what is small, up to so many files."""
+    """Reads small files, up to a maximum number."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -57,7 +57,7 @@ class _Texts:
             return None
 
     def _lines(self, file: TreeFile | None) -> list[str] | None:
-        """None for a file that is not there; raises ValueError where there is no text to be had."""
+        """None for a file that does not exist; raises ValueError if the file is no text."""
         if file is None:
             return None
         data = self._read(file.digest)

@@ -1,4 +1,4 @@
-"""What the yard knows of a run, for a comparison."""
+"""All data of a run in the yard, for a comparison."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runyard import errors
-from runyard.client import metrics
+from runyard.client import metrics, outputs
 from runyard.client.compare import packages
 from runyard.client.compare.comparison import Comparison, Side, compare
 from runyard.model.tree import Tree
 
 if TYPE_CHECKING:
-    from runyard.client.client import Client
-    from runyard.client.run import Run
+    from runyard.client.session import Session
 
 
-def compare_runs(client: Client, first: Run, second: Run) -> Comparison:
-    """As they are now. Files that the yard does not have any more are named in its notes."""
-    blobs = _Blobs(client)
-    return compare(_side(first, blobs), _side(second, blobs), blobs.read)
+def compare_runs(session: Session, first: int, second: int) -> Comparison:
+    """As they are now. Files that the yard no longer has are named in its notes."""
+    blobs = _Blobs(session)
+    return compare(_side(session, first, blobs), _side(session, second, blobs), blobs.read)
 
 
 class _Blobs:
     """Each file is fetched once: two runs have most of theirs in common."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Session) -> None:
         self._client = client
         self._known: dict[str, bytes | None] = {}
 
@@ -42,15 +41,15 @@ class _Blobs:
             return None
 
 
-def _side(run: Run, blobs: _Blobs) -> Side:
-    data = run.refresh().data
+def _side(session: Session, run: int, blobs: _Blobs) -> Side:
+    data = session.call("GET", f"/runs/{run}")
     notes: list[str] = []
     return Side(
         run=data,
         code=_code(data, blobs, notes),
         packages=_packages(data, blobs, notes),
-        outputs={output.path: output.digest for output in run.outputs()},
-        metrics=_metrics(run),
+        outputs={output.path: output.digest for output in outputs.of_run(session, run)},
+        metrics=dict(_values(metrics.summed_up(session, run))),
         notes=tuple(notes),
     )
 
@@ -77,10 +76,6 @@ def _packages(data: Mapping[str, Any], blobs: _Blobs, notes: list[str]) -> dict[
         else:
             found |= parse(text.decode("utf-8", "replace"))
     return found
-
-
-def _metrics(run: Run) -> dict[str, Any]:
-    return dict(_values(metrics.summed_up(run)))
 
 
 def _values(answer: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Lists of packages as pip and conda write them: names with what tells one version from another."""
+"""Lists of packages as pip and conda write them: names with versions and builds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CONDA = re.compile(r"(.+)-([^-]+-[^-]+?)(?:\.tar\.bz2|\.conda)?")
 
 
 def of_pip(text: str) -> dict[str, str]:
-    """From what `pip freeze` would say; comments tell of packages that pip could not install anywhere else."""
+    """From a list in the format of `pip freeze`; comments name packages that pip cannot install elsewhere."""
     found = {}
     for line in text.splitlines():
         if match := _PINNED.fullmatch(line.strip()):
@@ -21,7 +21,7 @@ def of_pip(text: str) -> dict[str, str]:
 
 
 def of_conda(text: str) -> dict[str, str]:
-    """From what `conda list --explicit` would say: the version and the build."""
+    """From a list in the format of `conda list --explicit`: the version and the build."""
     names = (line.partition("#")[0].rpartition("/")[2] for line in text.splitlines() if "/" in line)
     return {match[1]: match[2] for name in names if (match := _CONDA.fullmatch(name))}
 

@@ -1,6 +1,6 @@
-"""The Python environment from which somebody submits: found, written down, and sent along to be built again."""
+"""The submitter's Python environment: found, recorded, and sent to be rebuilt at the site."""
 
 from runyard.client.python_env.recording import Recording, record
-from runyard.client.python_env.wishes import EnvFile, resolve
+from runyard.client.python_env.requested import EnvFile, resolve
 
 __all__ = ["EnvFile", "Recording", "record", "resolve"]

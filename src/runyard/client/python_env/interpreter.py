@@ -1,4 +1,4 @@
-"""The interpreter that `python` means here, and where it finds packages. It is started once, and its answer kept."""
+"""The interpreter that `python` means here, and the directories of its packages. Started once; its answer is cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runyard.client.python_env import notebook
+from runyard.client.python_env import fact_cache
 
 ANSWER_S = 20.0
 # -E: what PYTHONPATH adds is not installed. The first entry is the directory that we are in.
@@ -30,16 +30,16 @@ class Interpreter:
 
 
 def find(cache: Path, environ: Mapping[str, str], here: Path) -> Interpreter | None:
-    """Raises OSError and ValueError when there is one that cannot be asked."""
+    """Raises OSError and ValueError if there is an interpreter that does not answer."""
     program = _program(environ, here)
     if program is None:
         return None
-    place = notebook.page(cache, "interpreter", program)
-    seen = [program, *notebook.identity([program, _configuration(program)])]
-    told = notebook.read(place, seen)
+    place = fact_cache.page(cache, "interpreter", program)
+    seen = [program, *fact_cache.identity([program, _configuration(program)])]
+    told = fact_cache.read(place, seen)
     if told is None:
         told = _ask(program, environ)
-        notebook.write(place, seen, told)
+        fact_cache.write(place, seen, told)
     return Interpreter(version=told["version"], prefix=told["prefix"], places=tuple(told["places"]))
 
 
@@ -54,7 +54,7 @@ def _program(environ: Mapping[str, str], here: Path) -> str | None:
 
 
 def _behind_shim(program: str, environ: Mapping[str, str], here: Path) -> str:
-    """pyenv puts a script before its interpreters, which is slow to ask: what it would choose is easily said."""
+    """pyenv starts interpreters through a slow script: its choice is computed here instead."""
     shims = Path(program).parent
     if shims.name != "shims" or not (shims.parent / "versions").is_dir():
         return program
@@ -73,7 +73,7 @@ def _chosen_version(here: Path, root: Path) -> str:
 
 
 def _configuration(program: str) -> str:
-    """What changes when an environment is made anew for another interpreter."""
+    """A value that changes when an environment is made again for another interpreter."""
     return str(Path(program).parent.parent / "pyvenv.cfg")
 
 

@@ -1,4 +1,4 @@
-"""What is installed, from the files that installers leave: what `pip freeze` and `conda list --explicit` would say."""
+"""Installed packages, from the metadata files of installers, as `pip freeze` and `conda list --explicit` list them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Package:
     name: str
     version: str
     installer: str = ""
-    requirement: str = ""  # how pip is told to install it; empty: it cannot be installed anywhere else
+    requirement: str = ""  # the requirement for pip; empty: it cannot be installed anywhere else
     folder: str = ""  # on this machine, from which it was installed
 
     def to_json(self) -> dict[str, str]:
@@ -31,7 +31,7 @@ class Package:
 
 
 def installed(places: Sequence[str]) -> list[Package]:
-    """Where a package is there twice, the first is the one that is imported."""
+    """If a package is installed twice, the first is the one that is imported."""
     found: dict[str, Package] = {}
     for distribution in importlib.metadata.distributions(path=list(places)):
         name = distribution.metadata["Name"]
@@ -43,13 +43,13 @@ def installed(places: Sequence[str]) -> list[Package]:
 
 
 def conda_list(prefix: str) -> str:
-    """Empty where it is no environment of conda's."""
+    """Empty if it is not a conda environment."""
     lines = [line for path in sorted(Path(prefix, "conda-meta").glob("*.json")) if (line := _conda_line(path))]
     return "\n".join(["@EXPLICIT", *lines, ""]) if lines else ""
 
 
 def freeze(packages: Iterable[Package]) -> str:
-    """A requirements file. What pip could not install anywhere else is told in comments."""
+    """A requirements file. Packages that pip cannot install elsewhere are comments."""
     return "".join(f"{one.requirement or '# ' + why_not(one)}\n" for one in packages)
 
 
@@ -73,7 +73,7 @@ def _package(name: str, distribution: importlib.metadata.Distribution) -> Packag
 
 
 def _direct(distribution: importlib.metadata.Distribution) -> dict[str, Any]:
-    """What the installer noted of a package that came from no index: PEP 610."""
+    """The installer's record of a package that came from no index: PEP 610."""
     try:
         told = json.loads(distribution.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -82,7 +82,7 @@ def _direct(distribution: importlib.metadata.Distribution) -> dict[str, Any]:
 
 
 def _from_direct(name: str, direct: dict[str, Any]) -> tuple[str, str]:
-    """How pip is told to install it, or the folder it came from."""
+    """The requirement for pip, or the folder it came from."""
     url = _without_password(str(direct["url"]))
     if url.startswith("file:"):
         return "", unquote(urlsplit(url).path)
@@ -104,7 +104,7 @@ def _without_password(url: str) -> str:
 
 
 def _developed(place: str) -> Iterator[Package]:
-    """What `setup.py develop` left: a file that names the folder."""
+    """The file of `setup.py develop`, which names the folder."""
     for link in Path(place).glob("*.egg-link"):
         folder = (link.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[0].strip()
         yield Package(name=link.stem, version="0", folder=folder)

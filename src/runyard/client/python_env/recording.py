@@ -1,5 +1,5 @@
-"""The submitter's environment, written down. That costs a look at a few directories while nothing was installed, and
-never a submit: what cannot be found out is noted instead."""
+"""Record the submitter's environment. While nothing was installed, this only checks a few directories. It never fails a
+submit: what cannot be determined is recorded as unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runyard.client.python_env import interpreter, notebook
+from runyard.client.python_env import fact_cache, interpreter
 from runyard.model.python_env import MOST_NOTES, Recorded
 
 
@@ -38,13 +38,13 @@ def record(cache: Path, environ: Mapping[str, str] = os.environ, here: Path | No
 
 
 def _read(cache: Path, found: interpreter.Interpreter) -> Recording:
-    page = notebook.page(cache, "packages", found.prefix)
+    page = fact_cache.page(cache, "packages", found.prefix)
     watched = [*found.places, os.path.join(found.prefix, "conda-meta")]
-    seen = [found.version, *found.places, *notebook.identity(watched)]
-    told = notebook.read(page, seen)
+    seen = [found.version, *found.places, *fact_cache.identity(watched)]
+    told = fact_cache.read(page, seen)
     if told is None:
         told = _look(found)
-        notebook.write(page, seen, told)
+        fact_cache.write(page, seen, told)
     freeze, conda, packages = told["freeze"], told["conda"], told["packages"]
     recorded = Recorded(
         python=found.version, prefix=found.prefix, packages=len(packages),

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Protocol
 
 from runyard import errors
-from runyard.client.belongings import find_checkout
+from runyard.client.run_inputs import find_checkout
 from runyard.client.snapshot import git, ignore, reading, walk
 from runyard.client.snapshot.limits import Limit
 from runyard.client.snapshot.stat_cache import StatCache
 from runyard.model import staged
 from runyard.model.tree import Tree
 
-Advance = Callable[[int], object]  # told the bytes that are done
+Advance = Callable[[int], object]  # called with the bytes that are done
 
 
-class Progress(Protocol):
-    """Shows to people what is being done, and how many of the bytes are done."""
+class ProgressDisplay(Protocol):
+    """Shows the user what is being done, and how many of the bytes are done."""
 
     def __call__(self, title: str, total: int) -> AbstractContextManager[Advance]: ...
 
@@ -33,7 +33,7 @@ def unseen(title: str, total: int) -> AbstractContextManager[Advance]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class SnapshotLimits:
     code: int = 200 << 20  # bytes
     code_files: int = 20_000
     data: int = 20 << 30
@@ -44,9 +44,9 @@ class Limits:
 class Camera:
     """What all snapshots of a call share. `cache`: a directory of digests seen before; None: without."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: SnapshotLimits = field(default_factory=SnapshotLimits)
     cache: Path | None = None
-    progress: Progress = unseen
+    progress: ProgressDisplay = unseen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ class Snapshot:
         return {file.digest: self.root / file.path for file in self.tree.files}
 
     def texts(self) -> dict[str, bytes]:
-        """What is in no file: the tree itself, and the diff."""
+        """Contents that are in no file: the tree itself, and the diff."""
         made = {self.tree.digest: self.tree.encode()}
         return {**made, self.git.diff: self.diff} if self.git and self.git.diff else made
 
@@ -85,7 +85,7 @@ def take_code(root: Path, paths: Sequence[str], camera: Camera, *, without: Coll
 
 
 def take_data(folder: Path, camera: Camera) -> Snapshot:
-    """Everything in it, whatever git thinks of that."""
+    """All files in it, also those that git ignores."""
     place, limits = _folder(folder), camera.limits
     limit = Limit(
         what=f"the folder {folder}", bytes=limits.data, files=limits.data_files,
@@ -123,7 +123,7 @@ def _git(origin: git.Origin | None) -> staged.Git | None:
 
 
 def _folder(path: Path) -> Path:
-    """Without links in it, so that what is below it is seen to be below it."""
+    """With links resolved, so that paths below it can be compared with it."""
     try:
         place = path.resolve(strict=True)
     except (OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What git knows of a folder: which files belong to it, and where they come from."""
+"""Facts from git about a folder: which files belong to it, and their commit, branch and remote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITHOUT = "--no-code submits without code"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where a folder's files come from."""
+    """The commit, branch and remote of a folder's files."""
 
     head: str | None  # None before the first commit
     branch: str | None  # None: detached
@@ -32,7 +32,7 @@ class Origin:
 def list_files(root: Path, paths: Sequence[str]) -> list[str]:
     """Tracked files and new ones, except those that are ignored, relative to the root; also those of submodules.
 
-    A tracked file may be gone.
+    A tracked file may be missing.
     """
     said, complaints = _run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *paths)
     if unreadable := _UNREADABLE.search(complaints):
@@ -43,7 +43,7 @@ def list_files(root: Path, paths: Sequence[str]) -> list[str]:
 
 
 def _with_nested(root: Path, name: str) -> Iterator[str]:
-    """A submodule, or another checkout inside of this one, is listed as its folder alone."""
+    """A submodule, or another checkout inside of this one, is listed only as a folder."""
     place = f"{root}/{name}"
     if not (name.endswith("/") or (os.path.isdir(place) and not os.path.islink(place))):
         yield name
@@ -85,7 +85,7 @@ def _read_settings(said: bytes) -> dict[str, str]:
 
 
 def _remote(settings: Mapping[str, str], branch: str | None) -> str | None:
-    """The one that the branch follows, else origin, else any."""
+    """The remote that the branch tracks, else origin, else any."""
     names = [settings.get(f"branch.{branch}.remote", ""), "origin"]
     urls = [settings.get(f"remote.{name}.url") for name in names]
     others = [url for key, url in settings.items() if key.startswith("remote.")]
@@ -126,7 +126,7 @@ def _start(root: Path, *words: str) -> subprocess.Popen[bytes]:
         )  # fmt: skip
     except FileNotFoundError:
         raise errors.InvalidInput(
-            f"{root} is a git checkout, and without the program git nobody knows which of its files are ignored",
+            f"{root} is a git checkout, and without the program git its ignored files are unknown",
             f"install git; {WITHOUT}",
         ) from None
 
@@ -136,7 +136,7 @@ def _finish(process: subprocess.Popen[bytes], root: Path, fine: Sequence[int] = 
     complaints = complaint.decode("utf-8", "replace")
     if process.returncode not in fine:
         lines = complaints.strip().splitlines() or [f"it ended with {process.returncode}"]
-        # git's own advice for a checkout of somebody else is its last line.
+        # git's own advice for a checkout of another user is its last line.
         advice = lines[-1].strip() if "safe.directory" in complaints else WITHOUT
         raise errors.InvalidInput(f"git cannot read {root}: {lines[0].removeprefix('fatal: ')}", advice)
     return said, complaints

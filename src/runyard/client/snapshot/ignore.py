@@ -1,4 +1,4 @@
-"""`.runyardignore` in a folder: what stays out of its snapshots, besides what git ignores.
+"""`.runyardignore` in a folder: files that are not part of its snapshots, besides those that git ignores.
 
 One glob on each line, as for outputs: `*.ckpt` and `old` at any depth, `/runs` and `data/raw` from the top. A line that
 begins with `#` is a comment.
@@ -33,7 +33,7 @@ def _globs(text: str) -> Iterator[str]:
         glob = line.strip()
         if glob.startswith("!"):
             raise errors.InvalidInput(
-                f"{NAME}, line {number}: it cannot take something back in", "write what is to be left out"
+                f"{NAME}, line {number}: a pattern cannot include files again", "list only files to leave out"
             )
         if glob and not glob.startswith("#"):
             inside = glob.rstrip("/")

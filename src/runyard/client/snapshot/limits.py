@@ -1,4 +1,4 @@
-"""Refusals of what is too much, in words that name the cause."""
+"""Errors for snapshots that are too large; they name the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as they are now: looked at, read to their digests, and refused where they are no files or do not hold still."""
+"""Read files and compute their digests; refuse special files, and files that change while they are read."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _KINDS = {
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
-    """What was seen below a root."""
+class FoundFiles:
+    """The files found below a root."""
 
     root: Path
     files: dict[str, os.stat_result] = field(default_factory=dict)
     links: list[TreeLink] = field(default_factory=list)
 
 
-def look(root: Path, names: Iterable[str], what: str) -> Found:
+def look(root: Path, names: Iterable[str], what: str) -> FoundFiles:
     """Those that exist. Raises InvalidInput for what cannot be part of a tree."""
-    found, folders = Found(root=root), _Folders(root)
+    found, folders = FoundFiles(root=root), _Folders(root)
     for name in names:
         path = paths.relative(name, what)
         status = folders.status(path)
@@ -58,7 +58,7 @@ def look(root: Path, names: Iterable[str], what: str) -> Found:
 
 
 class _Folders:
-    """Tells what lies below a link from what lies below the root: git lists files of a folder that became a link."""
+    """Distinguishes files below a link from those below the root: git lists files of a folder that became a link."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.fspath(root)
@@ -86,7 +86,7 @@ class _Folders:
 
 
 def _target(root: Path, path: str, what: str) -> str:
-    """An absolute target inside of the root is as good as a relative one, and becomes one."""
+    """An absolute target inside the root becomes a relative one."""
     target = os.readlink(root / path)
     if os.path.isabs(target) and os.path.normpath(target).startswith(f"{root}/"):
         target = os.path.relpath(os.path.normpath(target), (root / path).parent)
@@ -99,8 +99,8 @@ def _target(root: Path, path: str, what: str) -> str:
         ) from None
 
 
-def digests(found: Found, cache: StatCache, advance: Callable[[int], object]) -> list[TreeFile]:
-    """The files with their digests, in any order; `advance` is told the bytes that are done."""
+def digests(found: FoundFiles, cache: StatCache, advance: Callable[[int], object]) -> list[TreeFile]:
+    """The files with their digests, in any order; `advance` gets the bytes that are done."""
     stopped = threading.Event()
 
     def read(share: Iterable[tuple[str, os.stat_result]]) -> list[TreeFile]:
@@ -118,7 +118,7 @@ def digests(found: Found, cache: StatCache, advance: Callable[[int], object]) ->
 
 
 def _described(
-    found: Found, cache: StatCache, path: str, status: os.stat_result, advance: Callable[[int], object]
+    found: FoundFiles, cache: StatCache, path: str, status: os.stat_result, advance: Callable[[int], object]
 ) -> TreeFile:
     digest = cache.get(path, status)
     if digest is None:
@@ -146,7 +146,7 @@ def read_digest(place: Path, shown: str) -> tuple[str, os.stat_result]:
 
 
 def _digest(file: io.FileIO, size: int) -> str:
-    """What is small is read at once: a buffer for pieces costs more than to hash it."""
+    """A small file is read at once: a buffer for pieces costs more than hashing it."""
     if size <= SMALL:
         data = file.read(size + 1)
         if len(data) <= size:
@@ -158,7 +158,7 @@ def _digest(file: io.FileIO, size: int) -> str:
 def changed(path: str) -> errors.InvalidInput:
     return errors.InvalidInput(
         f"{path} changed while it was read; nothing was submitted",
-        "submit again when nobody writes to it, or leave it out of the snapshot",
+        "submit again when no program writes to it, or leave it out of the snapshot",
     )
 
 

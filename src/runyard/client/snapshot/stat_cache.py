@@ -1,4 +1,4 @@
-"""Digests of files as they were seen last, so that an unchanged folder costs no more than looking at it."""
+"""Cached digests of files, so that an unchanged folder only has to be scanned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Identity = tuple[int, int, int, int]
 
 
 def identity(status: os.stat_result) -> Identity:
-    """What changes when a file's bytes do."""
+    """A value that changes when a file's bytes do."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -49,7 +49,7 @@ class StatCache:
             _write(self._path, json.dumps(self._seen, separators=(",", ":")).encode())  # dump() writes value by value
 
     def last_tree(self) -> bytes:
-        """The description of the folder as it was when it was read last; empty where nobody knows."""
+        """The description of the folder as it was when it was read last; empty if unknown."""
         with contextlib.suppress(OSError):
             return self._tree_path.read_bytes() if self._tree_path else b""
         return b""

@@ -1,4 +1,4 @@
-"""The files of a folder that git knows nothing of: all of them, except what tools make for themselves."""
+"""The files of a folder that is not a git checkout: all of them, except generated ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what a folder with a Python of its
 
 
 def list_files(root: Path, start: str, ignored: Ignored) -> Iterator[str]:
-    """Everything at or below `start` that is no folder, relative to the root."""
+    """All entries at or below `start` that are not folders, relative to the root."""
     place = root / start
     if place.is_dir() and not place.is_symlink():
         yield from _below(root, "" if start == "." else start, ignored)

@@ -1,7 +1,7 @@
-"""The far half of a host: what is done where the files are. Standard library only, python3 ≥ 3.6.
+"""The far half of a host: the code that runs on the machine with the files. Standard library only, python3 ≥ 3.6.
 
 On this machine LocalHost calls these functions. Another machine needs nothing of runyard: SshHost sends the text of
-these modules there ahead of each request, so that there is no copy to be missing, old or half removed by a clean-up.
+these modules there ahead of each request, so that no copy can be missing, outdated or partly deleted by a clean-up.
 
 Paths are bytes, because the text of an old Python in the C locale cannot name every file.
 """
@@ -13,8 +13,8 @@ import json
 from importlib import resources
 
 MODULES = (  # each imports only those before it
-    "files", "commands", "scanning", "outputs", "trees", "stock", "building", "checkpoints", "leaving", "upkeep",
-    "packages", "desk",
+    "files", "commands", "scanning", "outputs", "trees", "cache", "building", "checkpoints",
+    "attempt_cleanup", "cache_cleanup", "packages", "server",
 )  # fmt: skip
 OLDEST = "3.6"
 TOO_OLD = "too old for runyard: "
@@ -25,7 +25,7 @@ BOOT = (
     "import sys;sys.path.pop(0);sys.version_info<(3,6)and sys.exit('%s'+sys.version.split()[0]);"
     "i=sys.stdin.buffer;exec(i.read(int(i.readline())))"
 ) % TOO_OLD
-OPTIONS = "-E -s -S"  # neither the user's variables nor anybody's site-packages have a say
+OPTIONS = "-E -s -S"  # neither the user's variables nor any site-packages are used
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The first that runs on the far side: turns what follows on standard input into modules, and serves requests."""
+"""The first code on the far side: turns the following standard input into modules, and serves requests."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Module(types.ModuleType):
-    """Compiled when something of it is asked for: most requests need few of them."""
+    """Compiled when needed: most requests need few of them."""
 
     def __getattr__(self, name: str) -> Any:
         source = self.__dict__.pop("source", None)
@@ -26,4 +26,4 @@ for name, size in json.loads(sys.stdin.buffer.readline().decode()):
     sys.modules[module.__name__] = module
     setattr(package, name, module)
 
-sys.modules["far.desk"].Desk(sys.stdin.buffer, sys.stdout.buffer).serve()
+sys.modules["far.server"].FarServer(sys.stdin.buffer, sys.stdout.buffer).serve()

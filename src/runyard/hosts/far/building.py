@@ -1,11 +1,11 @@
-"""What attempts need, made from the cache: a copy of their code, links to shared data, their inputs."""
+"""Make the directories of attempts from the cache: a copy of their code, links to shared data, their inputs."""
 
 import errno
 import os
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from . import checkpoints, files, trees
-from .stock import Beat, Json, Stock
+from .cache import Beat, CacheFiles, Json
 
 Source = Tuple[str, str]  # what it is for, and its digest
 Missing = List[List[Any]]  # digest, size (None: only the yard knows), bytes that are here already
@@ -13,45 +13,45 @@ Missing = List[List[Any]]  # digest, size (None: only the yard knows), bytes tha
 _REPLACED = b"resumes"  # in the directory of an attempt whose run's checkpoints were put there for it
 
 
-def build(stock: Stock, at: List[int], plans: List[Json], beat: Beat) -> Iterator[Json]:
-    """Make what can be made. Tells the problem of each plan that has one, and for each source what is missing of it.
+def build(cache: CacheFiles, at: List[int], plans: List[Json], beat: Beat) -> Iterator[Json]:
+    """Make what can be made. Reports the problem of each plan that has one, and the missing files of each source.
 
-    What is there already stays: the same may be asked again after any interruption.
+    Existing results are kept: the call may be repeated after any interruption.
     """
-    stock.pin_down({plan["name"]: _pin(stock, at, plan) for plan in plans}, beat)
-    builder, built = _Builder(stock, beat), {}
+    cache.pin_down({plan["name"]: _pin(cache, at, plan) for plan in plans}, beat)
+    builder, built = _Builder(cache, beat), {}
     for number, plan in enumerate(plans):
         try:
             if builder.has_all(plan):
                 builder.make(plan)
-                built[plan["name"]] = _pin(stock, at, plan, built=True)
+                built[plan["name"]] = _pin(cache, at, plan, built=True)
         except OSError as error:
             if not builder.lacks_more(plan, error):
                 yield {"plan": number, "problem": _told(error)}
-    stock.pin_down(built, beat)
+    cache.pin_down(built, beat)
     for (_, source), missing in builder.missing.items():
         if missing:
             yield {"source": source, "missing": missing}
 
 
 class _Builder:
-    def __init__(self, stock: Stock, beat: Beat) -> None:
-        self._stock, self._beat = stock, beat
+    def __init__(self, cache: CacheFiles, beat: Beat) -> None:
+        self._cache, self._beat = cache, beat
         self._trees: Dict[str, trees.Tree] = {}
         self._shared: Set[str] = set()
         self.missing: Dict[Source, Missing] = {}
 
     def has_all(self, plan: Json) -> bool:
-        """Also notes what is missing. The sources of an attempt are looked at once, however many attempts have them."""
+        """Also records what is missing. A source is checked once, however many attempts have it."""
         for item in plan["data"]:
             _check_path(item)
         lacking = [self._lacking(source) for source in _sources(plan)]
         return not any(lacking)
 
     def lacks_more(self, plan: Json, error: OSError) -> bool:
-        """Whether something was removed from the cache meanwhile, as may happen where there are no locks."""
+        """Whether something was deleted from the cache in the meantime, which can happen without locks."""
         if not isinstance(error, FileNotFoundError) or not os.fsencode(error.filename or b"").startswith(
-            self._stock.root
+            self._cache.root
         ):
             return False
         for source in _sources(plan):
@@ -79,19 +79,19 @@ class _Builder:
         return self.missing[source]
 
     def _look(self, kind: str, source: str) -> Missing:
-        if not self._stock.has(source, None, self._beat):
-            return [[source, None, self._stock.held(source)]]
+        if not self._cache.has(source, None, self._beat):
+            return [[source, None, self._cache.held(source)]]
         if kind == "input":
             return []
-        tree = self._trees[source] = self._stock.describe(source)
-        if kind == "data" and self._stock.is_whole(source, tree, self._beat):
+        tree = self._trees[source] = self._cache.describe(source)
+        if kind == "data" and self._cache.is_whole(source, tree, self._beat):
             return []
         wanted = trees.digests(tree).items()
-        return [[digest, size, self._stock.held(digest)] for digest, size in wanted if not self._has(digest, size)]
+        return [[digest, size, self._cache.held(digest)] for digest, size in wanted if not self._has(digest, size)]
 
     def _has(self, digest: str, size: int) -> bool:
         self._beat()
-        return self._stock.has(digest, size, self._beat)
+        return self._cache.has(digest, size, self._beat)
 
     # --- making -------------------------------------------------------------------------------------------------
 
@@ -99,9 +99,9 @@ class _Builder:
         if digest is None or digest in self._shared:
             return
         tree = self._trees[digest]
-        if not self._stock.is_whole(digest, tree, self._beat):
-            self._stock.share(digest, tree, self._beat)
-        os.utime(self._stock.tree(digest))
+        if not self._cache.is_whole(digest, tree, self._beat):
+            self._cache.share(digest, tree, self._beat)
+        os.utime(self._cache.tree(digest))
         self._shared.add(digest)
 
     def _fill_data(self, plan: Json, draft: bytes) -> None:
@@ -112,33 +112,33 @@ class _Builder:
         for digest, to in plan["inputs"]:
             target = os.path.join(draft, trees.safe(to))
             files.make_directory(os.path.dirname(target))
-            size = os.stat(self._stock.blob(digest)).st_size
-            self._stock.link(trees.TreeFile(target, digest, size, False), target, self._beat)
+            size = os.stat(self._cache.blob(digest)).st_size
+            self._cache.link(trees.TreeFile(target, digest, size, False), target, self._beat)
 
     def _fill_code(self, plan: Json, draft: bytes) -> None:
         """Data are also found beside the code, where it has nothing of that name itself."""
         tree = self._trees[plan["code"]]
-        trees.make(tree, draft, lambda entry, path: self._stock.copy(entry, path, self._beat), self._beat)
+        trees.make(tree, draft, lambda entry, path: self._cache.copy(entry, path, self._beat), self._beat)
         for item in plan["data"]:
             _link(draft, trees.safe(item["to"]), self._leads_to(item))
 
     def _replace_checkpoints(self, plan: Json) -> None:
-        """Whole or not at all. A note in the attempt's directory says that it was done: what is there later is what the
-        attempt saved itself."""
+        """Completely or not at all. A note in the attempt's directory records that it was done: later contents were
+        saved by the attempt itself."""
         home = files.encode(plan["directory"])
         target = os.path.join(os.path.dirname(home), checkpoints.NAME)
         with checkpoints.drafted(target) as draft:
             if plan["checkpoint"]:
                 tree = self._trees[plan["checkpoint"]]
-                trees.make(tree, draft, lambda entry, path: self._stock.copy(entry, path, self._beat), self._beat)
+                trees.make(tree, draft, lambda entry, path: self._cache.copy(entry, path, self._beat), self._beat)
         files.write(os.path.join(home, _REPLACED), b"")
 
     def _leads_to(self, item: Json) -> bytes:
-        return files.encode(item["path"]) if item["tree"] is None else self._stock.tree(item["tree"])
+        return files.encode(item["path"]) if item["tree"] is None else self._cache.tree(item["tree"])
 
 
 def _sources(plan: Json) -> Iterator[Source]:
-    """Of what is not made yet; data are looked at each time, because they may have been damaged since."""
+    """Of directories that are not made yet; data are checked each time, because they may have been damaged since."""
     home = files.encode(plan["directory"])
     for item in plan["data"]:
         if item["tree"] is not None:
@@ -157,17 +157,17 @@ def _is_to_replace(plan: Json) -> bool:
     return bool(asked) and not os.path.exists(os.path.join(files.encode(plan["directory"]), _REPLACED))
 
 
-def _pin(stock: Stock, at: List[int], plan: Json, built: bool = False) -> Json:
+def _pin(cache: CacheFiles, at: List[int], plan: Json, built: bool = False) -> Json:
     """Copies need their originals no longer than it takes to make them."""
     data = [item["tree"] for item in plan["data"] if item["tree"] is not None]
     code = [digest for digest in (plan["code"], plan["checkpoint"]) if digest]
     blobs = [digest for digest, _ in plan["inputs"]]
     making = {} if built else {"from": data + code, "blobs": blobs}
-    return dict(making, agent=stock.agent, at=at, trees=data)
+    return dict(making, agent=cache.agent, at=at, trees=data)
 
 
 def _appear(target: bytes, fill: Any) -> None:
-    """A directory that is there is whole. What an interruption left of another try is removed first."""
+    """An existing directory is complete. Files of an interrupted try are deleted first."""
     if os.path.isdir(target):
         return
     draft = target + b".part"
@@ -182,7 +182,7 @@ def _appear(target: bytes, fill: Any) -> None:
 
 
 def _link(root: bytes, path: bytes, target: bytes) -> None:
-    """Unless something is there. Directories on the way are made, and links on the way not followed."""
+    """Unless something exists there. Parent directories are made, and links in the path are not followed."""
     place = root
     for part in path.split(b"/")[:-1]:
         place = os.path.join(place, part)

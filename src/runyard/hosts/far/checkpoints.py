@@ -1,4 +1,4 @@
-"""The checkpoints of a run: in a directory beside those of its attempts, which survives them until nobody needs it."""
+"""The checkpoints of a run: in a directory beside those of its attempts, which is kept until it is no longer needed."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import re
 from typing import Callable, Iterator, List, Tuple
 
 from . import files
-from .stock import Stock, names
+from .cache import CacheFiles, names
 
 Beat = Callable[[], None]
 
@@ -17,18 +17,18 @@ _RUN = re.compile(rb"[1-9]\d{0,17}")
 _ATTEMPT = re.compile(rb"a(\d+)")
 
 
-def saved(stock: Stock, runs: bytes) -> List[int]:
-    """Runs that have such a directory. None when that was asked lately, by whomever: nothing expires within an hour."""
-    looked = os.path.join(stock.root, b"expiry")
+def saved(cache: CacheFiles, runs: bytes) -> List[int]:
+    """Runs that have such a directory. None if this was called lately, by any agent: nothing expires within an hour."""
+    looked = os.path.join(cache.root, b"expiry")
     if files.age(looked, missing=float("inf")) < LOOK_S:
         return []
-    files.make_directory(stock.root)
+    files.make_directory(cache.root)
     files.write(looked, b"")
     return [int(run) for run in names(runs) if _RUN.fullmatch(run) and os.path.isdir(os.path.join(runs, run, NAME))]
 
 
 def forget(runs: bytes, expired: List[Tuple[int, int]], beat: Beat) -> None:
-    """`expired`: runs with the newest attempt that whoever asks knows of."""
+    """`expired`: runs with the newest attempt that the caller knows of."""
     for run, attempt in expired:
         beat()
         home = os.path.join(runs, b"%d" % int(run))
@@ -40,7 +40,7 @@ def forget(runs: bytes, expired: List[Tuple[int, int]], beat: Beat) -> None:
 
 @contextlib.contextmanager
 def drafted(target: bytes) -> Iterator[bytes]:
-    """A directory that takes the place of `target` when it was filled."""
+    """A directory that replaces `target` when it is filled."""
     draft, old = target + b".part", target + b".old"
     files.remove_tree(draft)
     os.mkdir(draft, 0o700)
@@ -56,7 +56,7 @@ def drafted(target: bytes) -> Iterator[bytes]:
 
 
 def _put_aside(home: bytes, aside: bytes, attempt: int) -> bool:
-    """An attempt may begin at this very moment: it makes its own directory first, so it is looked for afterwards."""
+    """An attempt may start at this moment: it makes its own directory first, so this is checked afterwards."""
     target = os.path.join(home, NAME)
     try:
         os.rename(target, aside)

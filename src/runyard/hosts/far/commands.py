@@ -1,4 +1,4 @@
-"""Run a command, and end it when its time is over."""
+"""Run a command, and kill it after its timeout."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ def run(argv: List[bytes], given: bytes, timeout: float) -> Tuple[Optional[int],
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Its pipes are closed unread: something that left its session may hold them open for ever."""
+    """Its pipes are closed unread: a process that left its session may keep them open for ever."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -54,7 +54,7 @@ def write(path: bytes, data: bytes, durable: bool = False) -> None:
 
 
 def install(target: bytes, files: Dict[bytes, bytes]) -> None:
-    """A directory of files, by a rename, so that nobody ever sees half of it. One that is there is only made whole."""
+    """A directory of files, by a rename, so that it is never seen incomplete. An existing one is only completed."""
     if not os.path.isdir(target) and _install_anew(target, files):
         return
     for name, data in files.items():
@@ -64,7 +64,7 @@ def install(target: bytes, files: Dict[bytes, bytes]) -> None:
 
 
 def _install_anew(target: bytes, files: Dict[bytes, bytes]) -> bool:
-    """False when somebody else was faster."""
+    """False if another process was faster."""
     parent = os.path.dirname(target)
     make_directory(parent)
     draft = tempfile.mkdtemp(prefix=b".install-", dir=parent)
@@ -80,7 +80,8 @@ def _install_anew(target: bytes, files: Dict[bytes, bytes]) -> bool:
 
 
 def copy(source: bytes, target: bytes, length: int, mode: int, beat: Callable[[], None]) -> None:
-    """A file of its own with the same bytes, which file systems that can do so share until one of the two changes."""
+    """A separate file with the same bytes; file systems that support it share the blocks until one of the two
+    changes."""
     with open(source, "rb") as incoming:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb", 0) as outgoing:
@@ -95,7 +96,7 @@ def copy(source: bytes, target: bytes, length: int, mode: int, beat: Callable[[]
 
 
 def _copy_inside(source: int, target: int, length: int, beat: Callable[[], None]) -> int:
-    """By the kernel, as far as it does that here; returns how many bytes were copied."""
+    """By the kernel, as far as it supports that here; returns the number of copied bytes."""
     inside, done = getattr(os, "copy_file_range", None), 0
     while inside is not None and done < length:
         try:
@@ -112,8 +113,8 @@ def _copy_inside(source: int, target: int, length: int, beat: Callable[[], None]
 
 
 def remove_tree(path: bytes) -> None:
-    """Whatever is there, if anything is. Links are not followed, and no depth is too great: every directory is moved up
-    to the first level before it is emptied."""
+    """Delete whatever exists at the path. Links are not followed, and no depth is too great: every directory is moved
+    up to the first level before it is emptied."""
     if _unlinked(path):
         return
     todo = [path]
@@ -155,7 +156,7 @@ def size(path: bytes) -> Optional[int]:
 
 
 def age(path: bytes, missing: float = 0.0) -> float:
-    """Seconds since it was last written to; `missing` where there is no such file."""
+    """Seconds since it was last written to; `missing` if there is no such file."""
     try:
         return time.time() - os.lstat(path).st_mtime
     except OSError:
@@ -163,8 +164,8 @@ def age(path: bytes, missing: float = 0.0) -> float:
 
 
 def room(path: bytes) -> Tuple[int, int]:
-    """Bytes that are free for us, and all; on the disk that the path is on, or will be. None are free where no more
-    files can be made."""
+    """Free and total bytes of the disk that the path is on, or will be. None are free if no more files can be
+    created."""
     while True:
         try:
             disk = os.statvfs(path)
@@ -176,7 +177,7 @@ def room(path: bytes) -> Tuple[int, int]:
 
 
 def has_entries(directory: bytes) -> bool:
-    """Also where that cannot be seen: what counts as empty may be removed."""
+    """True also if it cannot be listed, because an empty directory may be deleted."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is not None

@@ -1,4 +1,4 @@
-"""What a run left behind: found, described by its digest, and read from any offset on."""
+"""Outputs of a run: find them, compute their digests, and read them from any offset."""
 
 import errno
 import hashlib
@@ -19,8 +19,8 @@ Beat = Callable[[], None]  # called while work goes on that may take long
 
 
 def find(search: Json, beat: Beat) -> Iterator[Json]:
-    """Describes every regular file that the pattern names, or says in a `note` what is left out and why; `torn` is one
-    that was written to while it was read, where only whole ones are asked for."""
+    """Describes every regular file that the pattern names, or says in a `note` what is left out and why; `torn` is a
+    file that was written to while it was read, if only complete ones are requested."""
     root, taken, beyond, unreadable = files.encode(search["directory"]), 0, 0, 0
     unseen = []  # type: List[Json]
     for path in _wanted(root, search, unseen, beat):
@@ -63,7 +63,7 @@ def _wanted(root: bytes, search: Json, unseen: List[Json], beat: Beat) -> Iterat
 
 
 def _since(marks: List[str]) -> Optional[int]:
-    """When the first of these files that exists was changed: by the very clock that outputs are compared with."""
+    """When the first of these files that exists was changed: by the same clock that outputs are compared with."""
     if not marks:
         return None
     moments = (_changed(files.encode(mark)) for mark in marks)
@@ -78,7 +78,7 @@ def _changed(path: bytes) -> int:
 
 
 def _walk(root: bytes, unseen: List[Json], beat: Beat) -> Iterator[bytes]:
-    """Regular files in a fixed order. Symbolic links are neither followed nor taken: they may lead out."""
+    """Regular files in a fixed order. Symbolic links are neither followed nor included: they may lead outside."""
     waiting = [(b"", True)]
     while waiting:
         path, is_folder = waiting.pop()
@@ -90,7 +90,7 @@ def _walk(root: bytes, unseen: List[Json], beat: Beat) -> Iterator[bytes]:
 
 
 def _inside(root: bytes, folder: bytes, unseen: List[Json]) -> List[Tuple[bytes, bool]]:
-    """Files and folders; where they cannot be seen, that is noted."""
+    """Files and folders; an unreadable one is noted."""
     try:
         with os.scandir(os.path.join(root, folder)) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -133,7 +133,7 @@ def _read_through(file: BinaryIO, beat: Beat) -> Tuple[int, str]:
 
 
 def _open(path: bytes) -> BinaryIO:
-    """Not blocking, because a pipe may have taken the file's place meanwhile."""
+    """Not blocking, because a pipe may have replaced the file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")

@@ -1,4 +1,4 @@
-"""A Python package that lies here, loaded once for all the requests that a far side serves."""
+"""A Python package on this machine, loaded once for all the requests that a far side serves."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ def call(package: bytes, function: str, arguments: Dict[str, Any]) -> Any:
 
 
 def _load(place: str) -> str:
-    """Under a name of its own for each place: another version may be here too."""
+    """Under a separate name for each path: another version may be loaded too."""
     name = NAME % os.path.basename(place).replace("-", "_")
     if name in sys.modules:
         return name

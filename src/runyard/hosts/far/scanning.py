@@ -1,4 +1,4 @@
-"""Look through many attempt directories in one pass."""
+"""Scan many attempt directories in one pass."""
 
 import json
 import os
@@ -7,13 +7,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 from . import files
 
 Json = Dict[str, Any]
-Found = Tuple[Json, List[bytes]]  # what is told of an attempt, and its new bytes in the order that `data` names
+Found = Tuple[Json, List[bytes]]  # the state of an attempt, and its new bytes in the order of `data`
 
 
 def scan(root: bytes, known: Iterable[List[Any]], chunk: int, budget: int) -> Iterator[Found]:
     """Known: [directory, {file: offset}, version of the status, started]. Attempts without news are left out.
 
-    `chunk` is the most that one file brings, `budget` the most of all together.
+    `chunk` is the maximum for one file, `budget` the maximum for all together.
     """
     for name, offsets, version, started in known:
         found, data = _look(os.path.join(root, files.encode(name)), offsets, version, started, chunk, budget)
@@ -44,7 +44,7 @@ def _look(path: bytes, offsets: Dict[str, int], version: str, started: bool, chu
 
 
 def _names(path: bytes) -> List[bytes]:
-    """To open a directory makes an NFS client ask the server what is in it: a look may be a minute behind otherwise."""
+    """Opening a directory makes an NFS client ask the server for its contents: otherwise they may be a minute old."""
     try:
         return os.listdir(path)
     except OSError:
@@ -52,7 +52,7 @@ def _names(path: bytes) -> List[bytes]:
 
 
 def _read_status(path: bytes, version: str) -> Tuple[str, Optional[Json]]:
-    """The status and its version; a file that is half there is no news and leaves the version as it was."""
+    """The status and its version; an incomplete file is no change and keeps the old version."""
     try:
         found = os.stat(path)
         newest = "%d.%d.%d" % (found.st_ino, found.st_mtime_ns, found.st_size)
@@ -65,7 +65,7 @@ def _read_status(path: bytes, version: str) -> Tuple[str, Optional[Json]]:
 
 
 def _read(path: bytes, offset: int, most: int, fresh: bool) -> Tuple[int, bytes]:
-    """Size, and what lies beyond the offset."""
+    """Size, and the bytes beyond the offset."""
     size = files.size(path) or 0
     if (size <= offset and not fresh) or most <= 0:
         return size, b""

@@ -17,7 +17,7 @@ Place = Callable[[TreeFile, bytes], None]  # makes a file of a tree at that path
 
 
 def parse(data: bytes) -> Tree:
-    """Whoever wrote it: nothing that it names lies outside of the folder."""
+    """Validated: no path is outside the directory."""
     try:
         tree = _read(json.loads(data.decode("utf-8")))
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -27,7 +27,7 @@ def parse(data: bytes) -> Tree:
 
 
 def safe(path: str) -> bytes:
-    """A relative path as bytes; raises OSError where it leads anywhere else than down."""
+    """A relative path as bytes; raises OSError if it leads outside the folder."""
     encoded = files.encode(path)
     if b"\0" in encoded or any(part in (b"", b".", b"..") for part in encoded.split(b"/")):
         raise _wrong("the path %r leads out" % path)
@@ -35,7 +35,7 @@ def safe(path: str) -> bytes:
 
 
 def make(tree: Tree, target: bytes, place: Place, beat: Beat) -> None:
-    """In a directory that is there and empty. Links come last, so that nothing is written through one."""
+    """In an existing, empty directory. Links are made last, so that nothing is written through one."""
     for directory in _directories(tree):
         os.mkdir(os.path.join(target, directory), 0o700)
     for entry in tree.files:
@@ -46,7 +46,7 @@ def make(tree: Tree, target: bytes, place: Place, beat: Beat) -> None:
 
 
 def protect(tree: Tree, target: bytes) -> None:
-    """Take the permission to write away from all its directories, the deepest first."""
+    """Make all its directories read-only, the deepest first."""
     for directory in sorted(_directories(tree), reverse=True):
         os.chmod(os.path.join(target, directory), 0o500)
     os.chmod(target, 0o500)
@@ -64,7 +64,7 @@ def _read(given: Dict[str, Any]) -> Tree:
 
 
 def _inside(path: str, target: str) -> bytes:
-    """'..' may only come first: behind a name that is itself a link it could lead anywhere."""
+    """'..' is allowed only at the beginning: after a name that is itself a link it could lead anywhere."""
     parts = target.split("/")
     up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
     if not target or target.startswith("/") or "\0" in target or ".." in parts[up:] or up > path.count("/"):
@@ -79,7 +79,7 @@ def _check_apart(paths: List[bytes]) -> None:
 
 
 def _directories(tree: Tree) -> List[bytes]:
-    """Each after the one that it lies in."""
+    """Each after its parent."""
     found: Set[bytes] = set()
     for entry in tree.files:
         found.update(_above(entry.path))

@@ -1,9 +1,9 @@
-"""JSON Schema for values that strangers send, written by whoever administers a yard.
+"""JSON Schema for values in requests of other programs, written by the yard's administrator.
 
-Of the 2020-12 dialect this knows the keywords that say something about plain values, and references inside the same
-document; nothing is ever loaded from elsewhere. A keyword it does not know is refused when the schema is written, so
-that no rule is silently not kept. A `default` fills in what is missing. (What runyard's own parts say to each other is
-checked by runyard.server.check, which is stricter: 5.0 is no integer there.)
+It supports the keywords of the 2020-12 dialect for plain values, and references inside the same document; nothing is
+loaded from elsewhere. An unknown keyword is refused when the schema is added, so that no rule is silently ignored. A
+`default` fills in a missing value. (Runyard's own bodies are validated by their declared fields, which are stricter:
+5.0 is no integer there.)
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from runyard.model.schema.values import Schema, resolved
 
 __all__ = ["Schema", "check", "parse", "resolved", "with_defaults"]
 
-DEEPEST = 64  # levels that defaults are filled in at; a body has no more
+DEEPEST = 64  # levels at which defaults are filled in; a body has no more
 
 
 def check(value: Any, schema: Schema, where: str) -> None:
-    """Raises InvalidInput with the place of a difference, such as `params.lr: 5 is more than the maximum 1`."""
+    """Raises InvalidInput with the path of the error, such as `params.lr: 5 is more than the maximum 1`."""
     try:
         match(value, schema, schema, where)
     except Mismatch as mismatch:

@@ -1,4 +1,4 @@
-"""Whether a schema is one that can be kept: known keywords with good values, references that lead somewhere."""
+"""Validation of a schema itself: known keywords with good values, references that exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEEPEST = 64
 
 
 def parse(value: object, where: str = "schema") -> dict[str, Any]:
-    """The schema itself, checked; raises InvalidInput with the place of what is wrong."""
+    """The validated schema; raises InvalidInput with the path of the error."""
     if not isinstance(value, Mapping):
         raise errors.InvalidInput(f"{where}: must be a JSON Schema, which is a mapping")
     document = dict(value)

@@ -1,5 +1,5 @@
-"""What each keyword demands of a value. A rule is called with the value, what the keyword says, the schema around the
-keyword, the whole document and the path of the value; it raises Mismatch."""
+"""The rule of each keyword. It is called with the value, the keyword's value, the schema around the keyword, the whole
+document and the path of the value; it raises Mismatch."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _complaints(value: Any, choices: Any, root: Schema, path: str) -> list[Misma
 
 
 def _most_telling(complaints: list[Mismatch]) -> Mismatch:
-    """The alternative that was met furthest is the one that was meant; the first of equals."""
+    """The alternative that matched furthest is most likely intended; the first of equals."""
     return max(complaints, key=lambda mismatch: len(mismatch.path))
 
 
@@ -188,7 +188,7 @@ def _if(value: Any, wanted: Any, schema: Any, root: Schema, path: str) -> None:
 
 
 def _beside_if(value: Any, wanted: Any, schema: Any, root: Schema, path: str) -> None:
-    """`then` and `else` mean something to `if` alone."""
+    """`then` and `else` are used by `if` only."""
 
 
 RULES: dict[str, Callable[[Any, Any, Any, Schema, str], None]] = {

@@ -61,7 +61,7 @@ class Range:
 
     @property
     def count(self) -> int | None:
-        """None: more than can be told apart."""
+        """None: more than can be distinguished."""
         if self.step is None and not self.is_whole:
             return None
         return math.floor((self.high - self.low) / (self.step or 1) + 1e-9) + 1

@@ -1,4 +1,4 @@
-"""A sweep as it is handed in: the fields of a run, and what is varied. The same in YAML, JSON and Python keywords."""
+"""A sweep as it is submitted: the fields of a run, and what is varied. The same in YAML, JSON and Python keywords."""
 
 from __future__ import annotations
 
@@ -6,32 +6,39 @@ import enum
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from runyard import errors
-from runyard.model import command, fields, spec, template
-from runyard.model.spec import RunSpec
-from runyard.model.sweep import sampling, stopping
+from runyard.model import command, fields, spec_values, template
+from runyard.model.declaration import (
+    Beside,
+    Declared,
+    Field,
+    Makes,
+    Option,
+    Reads,
+    declared,
+    field,
+    names,
+    plain,
+    read,
+    schema,
+)
+from runyard.model.json_schema import ANYTHING, Schema, listed, one_of, record
+from runyard.model.spec import RunSpec, Stop
+from runyard.model.sweep import sampling
 from runyard.model.sweep import space as spaces
-from runyard.model.sweep.objective import Objective
+from runyard.model.sweep.objective import SHORT, Objective
 from runyard.model.sweep.space import MOST, Params, Space
-from runyard.model.sweep.stopping import Stopping
+from runyard.model.sweep.stopping import Rule, Stopping
+from runyard.model.values import Checked, Choice, Flag, Part, Text, Whole
 
 LONGEST_NAME = 150  # characters
 MOST_REPS = 1000
-PARALLEL = 8  # trials at a time of a method that learns from those before, where nobody says otherwise
+PARALLEL = 8  # trials at a time of a method that learns from those before, unless the sweep sets it
 LIST = "param2val_list"  # what the list of configurations is called elsewhere
-OWN_FIELDS = (
-    "name", "space", "configurations", LIST, "method", "trials", "reps", "seed", "parallel", "minimize", "maximize",
-    "objective", "stop", "fresh",
-)  # fmt: skip
-NOT_OF_A_SWEEP = ("array", "idempotency_key", "index")
-RUN_FIELDS = tuple(
-    name for name in spec.FIELDS if name not in (*NOT_OF_A_SWEEP, *(own for own in OWN_FIELDS if own != "stop"))
-)
-FIELDS = tuple(dict.fromkeys((*OWN_FIELDS, *RUN_FIELDS)))
 BUILT_IN = (command.INDEX,)  # what a command may name beside parameters
 
 
@@ -48,59 +55,109 @@ class Method(enum.StrEnum):
         return self in (Method.TPE, Method.GP, Method.CMAES)
 
 
+def _configurations(value: object, where: str) -> tuple[Params, ...]:
+    if not isinstance(value, (list, tuple)) or not value:
+        raise errors.InvalidInput(
+            f"{where}: must be a list of parameters, with one at least", "such as [{lr: 0.1}, {lr: 0.01}]"
+        )
+    fields.at_most(len(value), where, MOST)
+    seen: dict[str, int] = {}
+    found = []
+    for index, item in enumerate(value):
+        params = spec_values.params_mapping(item, f"{where}[{index}]")
+        first = seen.setdefault(spaces.identity(params), index)
+        if first != index:
+            raise errors.InvalidInput(f"{where}[{index}]: is the same as {where}[{first}]", "use reps")
+        found.append(params)
+    return tuple(found)
+
+
+CONFIGURATIONS = Checked(_configurations, listed(ANYTHING, minItems=1))
+STOP: Schema = {
+    "anyOf": [one_of(Rule), record({**schema(Stopping)["properties"], **schema(Stop)["properties"]}, required=[])],
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SweepSpec:
+class SweepSpec(Declared):
     """One sweep. Build it with `parse`, which checks everything that came from outside."""
 
-    run: RunSpec  # what all its runs share, without any parameters
-    name: str = ""
-    params: Params = field(default_factory=dict)  # that do not vary
-    space: Space | None = None
-    configurations: tuple[Params, ...] = ()  # instead of a space
-    method: Method = Method.GRID
-    trials: int | None = None  # configurations at most; None: all that there are
-    reps: int = 1
-    seed: int = 0
-    parallel: int | None = None  # runs at a time; None: no limit
-    objective: Objective | None = None
-    stopping: Stopping | None = None
-    fresh: bool = False
+    place: ClassVar[str] = "sweep"
+    root: ClassVar[bool] = True
+    about: ClassVar[str] = "Many runs of one command. The further fields are those of a run."
+
+    # What all its runs share, without any parameters.
+    run: RunSpec = field(Beside(RunSpec, lambda one: one.sweep))
+    name: str = field(
+        Text(LONGEST_NAME, empty=True), default="", brief=True,
+        help="Name of the sweep; submitting the same name again continues it", option=Option("--name", "TEXT"),
+    )  # fmt: skip
+    params: Params = field(spec_values.PARAMS, make=dict, brief=True, help="Parameters that do not vary")
+    space: Space | None = field(
+        Checked(lambda value, _: Space.parse(value), ANYTHING), default=None, brief=True,
+        help='Values of each parameter: [0.1, 0.01], "2..8", {"from": 1e-5, "to": 0.1, "log": true}, '
+             '{"choices": […], "when": {"other": "value"}}; names may nest',
+        option=Option(
+            "-p --param", "K=SPACE",
+            "A parameter and its values or range: lr=0.1,0.01 · depth=2..8 · width=64..512/64 · x=0.0..1.0 · "
+            "lr=log:1e-5..1e-1. Repeatable.", Reads.SPACE,
+        ),
+    )  # fmt: skip
+    configurations: tuple[Params, ...] = field(
+        CONFIGURATIONS, default=(), brief=True, help="Instead of a space: the parameters of each configuration",
+        also={LIST: Field(value=CONFIGURATIONS, help="Another word for configurations")},
+    )  # fmt: skip
+    reps: int = field(
+        Whole(1, MOST_REPS), default=1, help="Repetitions of each configuration, each with its own seed",
+        option=Option("--reps", "N"),
+    )  # fmt: skip
+    method: Method = field(
+        Choice(Method), default=Method.GRID, help="How configurations are chosen; tpe, gp and cmaes look at results",
+        option=Option("--method", "METHOD", "Search method: grid (default), random, tpe, gp, cmaes or qmc."),
+    )  # fmt: skip
+    trials: int | None = field(
+        Whole(1, MOST), default=None, brief=True, help="Number of configurations; a grid has all",
+        option=Option("--trials", "N"),
+    )  # fmt: skip
+    parallel: int | None = field(
+        Whole(1, MOST), default=None, brief=True, help="Maximum number of its runs at a time",
+        option=Option("--parallel", "N"),
+    )  # fmt: skip
+    objective: Objective | None = field(Part(Objective), default=None, brief=True, also=SHORT)
+    stop: Stopping | None = field(
+        Checked(Stopping.parse, STOP), default=None, brief=True,
+        help="A rule by which runs are stopped early; with it, how a run is asked to stop",
+        option=Option(
+            "--stop", "RULE", "Early stopping: asha or median, with settings as in asha,first=2,factor=3.", Reads.RULE
+        ),
+    )  # fmt: skip
+    seed: int = field(
+        Whole(0, (1 << 63) - 1), default=0, help="Random seed of the sweep; the same seed gives the same trials",
+        option=Option("--seed", "N"),
+    )  # fmt: skip
+    fresh: bool = field(
+        Flag(), default=False, help="Start a new sweep even if an identical one exists",
+        option=Option("--fresh", reads=Reads.FLAG),
+    )  # fmt: skip
 
     @classmethod
-    def parse(cls, value: object) -> SweepSpec:
-        given = {name: item for name, item in fields.mapping(value, "sweep", FIELDS).items() if item is not None}
-        rule, own_stop = stopping.split(given.pop("stop", None))
-        run = {name: given[name] for name in RUN_FIELDS if name in given and name != "params"}
-        method = Method(fields.one_of(given.get("method", Method.GRID), "method", Method))
-        sweep = cls(
-            run=RunSpec.parse({**run, **({"stop": own_stop} if own_stop else {})}),
-            name=fields.text(given.get("name", ""), "name", LONGEST_NAME, empty=True),
-            params=spec.params_mapping(given.get("params", {})),
-            space=Space.parse(given["space"]) if "space" in given else None,
-            configurations=_configurations(_listed(given)),
-            method=method,
-            trials=_count(given.get("trials"), "trials", MOST),
-            reps=fields.integer(given.get("reps", 1), "reps", 1, MOST_REPS),
-            seed=fields.integer(given.get("seed", 0), "seed", 0, (1 << 63) - 1),
-            parallel=_count(given.get("parallel"), "parallel", MOST) or (PARALLEL if method.learns else None),
-            objective=Objective.parse(given),
-            stopping=Stopping.parse(rule) if rule is not None else None,
-            fresh=fields.boolean(given.get("fresh", False), "fresh"),
-        )
+    def parse(cls, value: object, where: str = "") -> SweepSpec:
+        value, stop = _split_stop(value)
+        found = read(cls, value, where)
+        if stop:
+            found["run"] = found["run"].evolve(stop=Stop.parse(stop))
+        if found.get("method", Method.GRID).learns:
+            found.setdefault("parallel", PARALLEL)
+        sweep = cls(**found)
         sweep._check()
         return sweep
 
     def to_json(self) -> dict[str, Any]:
-        """A document that parses to the same sweep; `fresh` is a wish of the moment, and no part of it."""
-        run = self.run.to_json()
-        stop = {**run.pop("stop", {}), **(self.stopping.to_json() if self.stopping else {})}
-        shown: dict[str, Any] = {
-            "name": self.name, "params": self.params, "space": self.space.to_json() if self.space else None,
-            "configurations": list(self.configurations), "trials": self.trials, "parallel": self.parallel,
-            "objective": self.objective.to_json() if self.objective else None, "stop": stop,
-        }  # fmt: skip
-        always = {"method": self.method.value, "reps": self.reps, "seed": self.seed}
-        return {**run, **{name: item for name, item in shown.items() if item}, **always}
+        """A document that parses to the same sweep; `fresh` is a request of the moment, and no part of it."""
+        shown = plain(self)
+        del shown["fresh"]
+        stop = {**self.run.to_json().get("stop", {}), **(self.stop.to_json() if self.stop else {})}
+        return {**shown, "stop": stop} if stop else shown
 
     @property
     def digest(self) -> str:
@@ -114,7 +171,7 @@ class SweepSpec:
         """What cannot change while a method that learns goes on."""
         document = self.to_json()
         fixed = {name: document.get(name) for name in ("method", "space", "seed", "objective", "params")}
-        return {**fixed, "stop": self.stopping.to_json() if self.stopping else None}
+        return {**fixed, "stop": self.stop.to_json() if self.stop else None}
 
     def listed(self) -> list[Params]:
         """All configurations of a method that does not look at results, without what all share."""
@@ -147,7 +204,7 @@ class SweepSpec:
             raise errors.InvalidInput(
                 f"method: a list of configurations leaves nothing to {self.method}", "leave it out"
             )
-        if self.stopping is not None and self.objective is None:
+        if self.stop is not None and self.objective is None:
             raise errors.InvalidInput("stop: compares a metric, and none is named", "add minimize or maximize")
         self._check_drawn()
         self._check_command()
@@ -180,42 +237,16 @@ class SweepSpec:
 
 
 _IDENTITY = (
-    "command", "script", "cwd", "env", "params", "space", "configurations", "method", "seed", "objective", "stop",
-    "params_as",
+    *names(RunSpec, lambda one: one.makes is Makes.COMMAND), "params", "space", "configurations", "method", "seed",
+    "objective", "stop",
 )  # fmt: skip
 
 
-def _count(value: object, where: str, most: int) -> int | None:
-    return None if value is None else fields.integer(value, where, 1, most)
-
-
-def _listed(given: Mapping[str, Any]) -> object:
-    if LIST in given and "configurations" in given:
-        raise errors.InvalidInput(f"{LIST}: is the same as configurations", "leave out one of them")
-    return given.get(LIST, given.get("configurations"))
-
-
-def _configurations(value: object) -> tuple[Params, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, (list, tuple)) or not value:
-        raise errors.InvalidInput(
-            "configurations: must be a list of parameters, with one at least", "such as [{lr: 0.1}, {lr: 0.01}]"
-        )
-    fields.at_most(len(value), "configurations", MOST)
-    seen: dict[str, int] = {}
-    found = []
-    for index, item in enumerate(value):
-        params = _params(item, index)
-        first = seen.setdefault(spaces.identity(params), index)
-        if first != index:
-            raise errors.InvalidInput(f"configurations[{index}]: is the same as configurations[{first}]", "use reps")
-        found.append(params)
-    return tuple(found)
-
-
-def _params(value: object, index: int) -> Params:
-    try:
-        return spec.params_mapping(value)
-    except errors.InvalidInput as error:
-        raise errors.InvalidInput(f"configurations[{index}]: {error.message}", error.fix) from None
+def _split_stop(value: object) -> tuple[object, dict[str, Any]]:
+    """The document with the rule alone as its `stop`, and what a run's own field of that name says (signal, grace)."""
+    stop = value.get("stop") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(stop, Mapping):
+        return value, {}
+    own = {name: item for name, item in stop.items() if name in declared(Stop)}
+    rule = {name: item for name, item in stop.items() if name not in own}
+    return {**value, "stop": rule or None}, own

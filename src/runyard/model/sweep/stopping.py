@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from runyard import errors
-from runyard.model import fields
+from runyard.model.declaration import Declared, field, read
+from runyard.model.json_schema import NUMBER
+from runyard.model.values import Checked, Choice, Whole
 
 LARGEST_FACTOR = 100
 LARGEST = 1e15  # step
@@ -26,30 +27,47 @@ class Rule(enum.StrEnum):
 _FACTOR = {Rule.ASHA: 3, Rule.MEDIAN: 2}
 
 
+def _step(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LARGEST:
+        raise errors.InvalidInput(f"{where}: {value!r} is not a step", "name a step that the runs report, such as 10")
+    return value
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stopping:
-    rule: Rule
-    first: float = 1  # the step of the first rung
-    factor: int = 3  # from one rung to the next
-    least: int = 0  # trials that must have reached a rung before anything is stopped there
-    last: float | None = None  # the step at which a run is through; None: where others are seen to end by themselves
+class Stopping(Declared):
+    """Build it with `parse`: what is left out depends on the rule."""
+
+    place: ClassVar[str] = "stop"
+    short: ClassVar[str] = "rule"
+
+    rule: Rule = field(
+        Choice(Rule), help="asha: the best 1/factor continue; median: those not worse than the median do"
+    )
+    first: float = field(Checked(_step, NUMBER), default=1, help="The step at which runs are first compared")
+    factor: int = field(
+        Whole(2, LARGEST_FACTOR), default=None,
+        help="From one comparison to the next, times so many steps; without it 3 for asha, 2 for median",
+    )  # fmt: skip
+    trials: int = field(
+        Whole(2, 100_000), default=None,
+        help="That must have reached a comparison before one is stopped there; without it the factor, 5 for median",
+    )  # fmt: skip
+    last: float | None = field(
+        Checked(_step, NUMBER), default=None, brief=True,
+        help="The step from which a run is not stopped any more; without it, where others end by themselves",
+    )  # fmt: skip
 
     @classmethod
-    def parse(cls, value: object) -> Stopping:
-        given = {"rule": value} if isinstance(value, str) else fields.mapping(value, "stop", _FIELDS)
-        rule = Rule(fields.one_of(given.get("rule"), "stop", Rule))
-        factor = fields.integer(given.get("factor", _FACTOR[rule]), "stop.factor", 2, LARGEST_FACTOR)
-        default = factor if rule is Rule.ASHA else 5
-        least = fields.integer(given.get("trials", default), "stop.trials", 2, 100_000)
-        first = _step(given.get("first", 1), "first")
-        last = None if given.get("last") is None else _step(given["last"], "last")
-        if last is not None and last < first:
-            raise errors.InvalidInput(f"stop.last: {last} is before the first step at which to compare, {first}")
-        return cls(rule=rule, first=first, factor=factor, least=least, last=last)
-
-    def to_json(self) -> dict[str, Any]:
-        last = {} if self.last is None else {"last": self.last}
-        return {"rule": self.rule.value, "first": self.first, "factor": self.factor, "trials": self.least, **last}
+    def parse(cls, value: object, where: str = "") -> Stopping:
+        found = read(cls, value, where)
+        found.setdefault("factor", _FACTOR[found["rule"]])
+        found.setdefault("trials", found["factor"] if found["rule"] is Rule.ASHA else 5)
+        made = cls(**found)
+        if made.last is not None and made.last < made.first:
+            raise errors.InvalidInput(
+                f"stop.last: {made.last} is before the first step at which to compare, {made.first}"
+            )
+        return made
 
     def rung(self, step: float) -> int | None:
         """The number of the highest rung at or below a step, counted from 0; None: below the first."""
@@ -65,22 +83,3 @@ class Stopping:
 
     def step(self, rung: int) -> float:
         return float(self.first * self.factor**rung)
-
-
-def split(value: object) -> tuple[object, dict[str, Any] | None]:
-    """`stop` of a document: the sweep's rule, and what a run's own field of that name says (signal, grace)."""
-    if not isinstance(value, Mapping):
-        return value, None
-    own = {name: item for name, item in value.items() if name in ("signal", "grace")}
-    rule = {name: item for name, item in value.items() if name not in own}
-    return rule or None, own or None
-
-
-def _step(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LARGEST:
-        raise errors.InvalidInput(f"stop.{name}: {value!r} is not a step", _MEANT[name])
-    return value
-
-
-_MEANT = {"first": "name the first step at which to compare", "last": "name the step at which a run is through"}
-_FIELDS = ("rule", "first", "factor", "trials", "last")

@@ -9,7 +9,7 @@ import zlib
 from typing import IO, Dict, List, Optional, Tuple
 
 from . import folder
-from .points import STEPS, Number, Point, Points, as_step
+from .points import STEPS, MetricPoint, Number, Points, as_step
 
 _MOST_ARRAYS = 200
 _MOST_VALUES = 100000  # of one array
@@ -87,7 +87,7 @@ def _points(arrays: Dict[str, Array], at: float) -> Points:
     steps = next((curves.pop(name) for name in STEPS if name in curves), None)
     length = max(map(len, curves.values()), default=0)
     points = [
-        Point({name: values[row] for name, values in curves.items()}, as_step(steps[row] if steps else row), at)
+        MetricPoint({name: values[row] for name, values in curves.items()}, as_step(steps[row] if steps else row), at)
         for row in range(length)
     ]
-    return points + ([Point(single, None, at, is_summary=True)] if single else [])
+    return points + ([MetricPoint(single, None, at, is_summary=True)] if single else [])

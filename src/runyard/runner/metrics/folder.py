@@ -16,7 +16,7 @@ _DEEPEST = 12
 _BEFORE = 64  # bytes by which a file is known again
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     path: bytes  # below the folder
     kind: str
     size: int
@@ -27,47 +27,47 @@ class Found(NamedTuple):
 class Mark(NamedTuple):
     """How a file was when the attempt began."""
 
-    found: Found
+    found: FoundFile
     before: bytes  # the last bytes of it
 
 
-class Folder:
+class MetricsFolder:
     def __init__(self, path: bytes) -> None:
         self.path = path
         self._avoided: "Optional[List[Optional[Tuple[int, int]]]]" = None  # runs of this site, this one among them
         self._taken: Dict[bytes, Tuple[int, int]] = {}  # size and time that were seen when it was read to its end
-        is_new = path == os.path.join(os.getcwdb(), b"outputs")  # the attempt's own: nobody was there before it
+        is_new = path == os.path.join(os.getcwdb(), b"outputs")  # the attempt's own: it was empty at the start
         found, is_all = ([], True) if is_new else self._look()
         # What could not be looked through is known by time: the runner wrote this file just now.
         self._begun = 0 if is_all else _changed(b"started/runner.json")
         self._marks = {file.path: Mark(file, _last_bytes(os.path.join(path, file.path), file)) for file in found}
 
-    def written(self) -> List[Found]:
+    def written(self) -> List[FoundFile]:
         """What this attempt wrote, or wrote to, in a fixed order."""
         found, _ = self._look()
         return sorted(file for file in found if self._is_ours(file))
 
-    def is_done(self, file: Found) -> bool:
+    def is_done(self, file: FoundFile) -> bool:
         return self._taken.get(file.path) == (file.size, file.changed)
 
-    def done(self, file: Found) -> None:
+    def done(self, file: FoundFile) -> None:
         """It was read as far as it went when it was found."""
         self._taken[file.path] = (file.size, file.changed)
 
-    def beginning(self, file: Found) -> Tuple[int, bytes]:
+    def beginning(self, file: FoundFile) -> Tuple[int, bytes]:
         """Where this attempt's part of it begins, and the bytes before that."""
         mark = self._marks.get(file.path)
         if mark is None or mark.found.inode != file.inode or file.size <= mark.found.size:
             return 0, b""  # new, or written anew
         return mark.found.size, mark.before
 
-    def _is_ours(self, file: Found) -> bool:
+    def _is_ours(self, file: FoundFile) -> bool:
         mark = self._marks.get(file.path)
         return mark.found != file if mark is not None else file.changed >= self._begun
 
-    def _look(self) -> Tuple[List[Found], bool]:
+    def _look(self) -> Tuple[List[FoundFile], bool]:
         """The files, and whether these are all."""
-        found: List[Found] = []
+        found: List[FoundFile] = []
         for seen, (path, entry) in enumerate(self._walk(), 1):
             kind = kind_of(entry.name)
             if kind is not None and entry.is_file(follow_symlinks=False):
@@ -118,15 +118,15 @@ def open_file(path: bytes) -> int:
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _describe(path: bytes, kind: str, entry: "os.DirEntry[bytes]") -> Optional[Found]:
+def _describe(path: bytes, kind: str, entry: "os.DirEntry[bytes]") -> Optional[FoundFile]:
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return Found(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+    return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
-def _last_bytes(path: bytes, file: Found) -> bytes:
+def _last_bytes(path: bytes, file: FoundFile) -> bytes:
     """Of one that may be written anew. Event files never are, and there are many of them."""
     if file.kind not in (TABLE, LINES):
         return b""
@@ -142,7 +142,7 @@ def _last_bytes(path: bytes, file: Found) -> bytes:
         os.close(descriptor)
 
 
-def _is_own(file: Found) -> bool:
+def _is_own(file: FoundFile) -> bool:
     """The very file that metrics are written to."""
     own = _identity(OWN_FILE.encode()) if file.kind == LINES else None
     return own is not None and own[1] == file.inode

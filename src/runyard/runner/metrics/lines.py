@@ -4,12 +4,12 @@ import json
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import tail
-from .points import Number, Point, Points, as_moment, as_step, from_fields, number
+from .points import MetricPoint, Number, Points, as_moment, as_step, from_fields, number
 
 _DEEPEST = 5
 
 
-class Lines:
+class JsonLines:
     def __init__(self, file: tail.Tail) -> None:
         self._file = file
         self._is_ours = True
@@ -25,7 +25,7 @@ class Lines:
         return points
 
 
-def parse(line: bytes) -> Iterator[Point]:
+def parse(line: bytes) -> Iterator[MetricPoint]:
     """Nothing for a line that is no object, or has no numbers in it."""
     try:
         value = json.loads(line.decode("utf-8", "replace"))
@@ -41,13 +41,13 @@ def parse(line: bytes) -> Iterator[Point]:
             yield point
 
 
-def _own_form(value: Dict[str, Any]) -> Iterator[Point]:
+def _own_form(value: Dict[str, Any]) -> Iterator[MetricPoint]:
     at = as_moment(number(value.get("t")))
     for key in ("m", "summary"):
         values = dict(_flat(value[key])) if isinstance(value.get(key), dict) else {}
         if values:
             step = as_step(number(value.get("step"))) if key == "m" else None
-            yield Point(values, step, at, is_summary=key == "summary")
+            yield MetricPoint(values, step, at, is_summary=key == "summary")
 
 
 def _flat(value: Dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[Tuple[str, Number]]:

@@ -1,4 +1,4 @@
-"""What a value is called, where its file lies in a folder that says which part of the training it is about.
+"""The names of values: a folder's name may say which part of the training a file is about.
 
 `2026-11-15_12-30-00/train-summaries/events…` with the tag `error` is `train/error`: a part of a path that only says
 which run it is, or that there are logs in it, would make each run's metric another one.
@@ -33,7 +33,7 @@ class Naming:
 
 
 def _place(path: str, kind: str) -> str:
-    """The name of an event file says nothing; that of a table does."""
+    """The name of an event file has no meaning; that of a table does."""
     return os.path.dirname(path) if kind == folder.EVENTS else os.path.splitext(path)[0]
 
 

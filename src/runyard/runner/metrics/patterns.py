@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Pattern
 
 from . import sink, tail
-from .points import STEPS, Number, Point, as_step, from_text
+from .points import STEPS, MetricPoint, Number, as_step, from_text
 
 _CHUNK = 1 << 18
 _LONGEST_LINE = 4096
@@ -20,7 +20,7 @@ _LINES = re.compile(rb"[\r\n]+")  # a progress bar returns to its beginning
 
 
 class TooSlow(Exception):
-    """The expression took longer than it may."""
+    """The expression took too long."""
 
 
 class Patterns:
@@ -31,7 +31,7 @@ class Patterns:
         self._patterns = [pattern for pattern in map(self._compiled, texts) if pattern is not None]
 
     def read(self, is_last: bool = False) -> bool:
-        """True when there is more to read at once. Raises OSError when it cannot be written down; that is kept."""
+        """True when there is more to read at once. Raises OSError when values cannot be written; they are kept."""
         self._sink.flush()
         if not self._patterns:
             return False
@@ -87,14 +87,14 @@ def _named(match: Any) -> Dict[str, str]:
     return groups
 
 
-def _point(groups: Dict[str, str]) -> Optional[Point]:
+def _point(groups: Dict[str, str]) -> Optional[MetricPoint]:
     found: Dict[str, Number] = {}
     for name, text in groups.items():
         value = from_text(text)
         if value is not None:
             found[name] = value
     step = next((found.pop(name) for name in STEPS if name in found), None)
-    return Point(found, as_step(step)) if found else None
+    return MetricPoint(found, as_step(step)) if found else None
 
 
 @contextlib.contextmanager

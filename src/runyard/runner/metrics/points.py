@@ -12,14 +12,14 @@ _LARGEST_STEP = 1 << 62
 _FIRST_MOMENT = 1e9  # seconds since 1970: less is a duration, whatever the column is called
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     values: Dict[str, Number]
     step: Optional[Number] = None
     at: Optional[float] = None  # None: now
     is_summary: bool = False  # one value for the whole run
 
 
-Points = List[Point]
+Points = List[MetricPoint]
 
 
 def number(value: Any) -> Optional[Number]:
@@ -50,7 +50,7 @@ def as_moment(value: Optional[Number]) -> Optional[float]:
     return float(value) if value is not None and math.isfinite(value) and value >= _FIRST_MOMENT else None
 
 
-def from_fields(fields: Dict[str, Number]) -> Point:
+def from_fields(fields: Dict[str, Number]) -> MetricPoint:
     """A row of a table or a JSON object: the step and the time are among the values, under names that people use."""
     plain = {name.strip().lower().replace(" ", "_"): name for name in fields}
     step_name = next((plain[name] for name in STEPS if name in plain), None)
@@ -59,4 +59,4 @@ def from_fields(fields: Dict[str, Number]) -> Point:
     at = as_moment(fields[time_name]) if time_name is not None else None
     if at is not None and time_name is not None:
         del values[time_name]
-    return Point(values, as_step(fields[step_name]) if step_name is not None else None, at)
+    return MetricPoint(values, as_step(fields[step_name]) if step_name is not None else None, at)

@@ -9,7 +9,7 @@ import struct
 from typing import Dict, Optional, Tuple
 
 from . import wire
-from .points import Number, Point
+from .points import MetricPoint, Number
 
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5  # of an event
 _VALUE = 1  # of a summary
@@ -25,7 +25,7 @@ _TYPES: Dict[int, Tuple[str, int]] = {
 }  # fmt: skip
 
 
-def read(data: bytes, at: int, end: int) -> Optional[Point]:
+def read(data: bytes, at: int, end: int) -> Optional[MetricPoint]:
     """None when there is no scalar in it. Raises wire.Damaged, IndexError or struct.error for what is no event."""
     moment, step, values = None, 0, None
     for number, kind, begin, stop in wire.fields(data, at, end):
@@ -35,7 +35,7 @@ def read(data: bytes, at: int, end: int) -> Optional[Point]:
             moment = wire.double(data, begin)
         elif number == _STEP and kind == wire.VARINT:
             step = wire.signed(wire.varint(data, begin)[0])
-    return Point(values, step, moment) if values else None
+    return MetricPoint(values, step, moment) if values else None
 
 
 def _of_summary(data: bytes, at: int, end: int) -> Dict[str, Number]:

@@ -4,11 +4,11 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from .. import records
+from .. import json_files
 from . import folder
-from .points import Number, Point
+from .points import MetricPoint, Number
 
-_MOST_NAMES = 20000  # twice what a yard keeps of a run, so that it can tell how many there are
+_MOST_NAMES = 20000  # twice what a yard keeps of a run, so that it can report how many there are
 _LONGEST_NAME = 250  # as a yard keeps it
 _TOGETHER = 500  # values of one line
 
@@ -22,7 +22,7 @@ class Sink:
         self._waiting: List[bytes] = []
         self.is_closed = False
 
-    def add(self, point: Point, prefix: str = "", source: str = "") -> None:
+    def add(self, point: MetricPoint, prefix: str = "", source: str = "") -> None:
         named = self._named(point.values, prefix)
         if point.is_summary or len(named) > _TOGETHER:
             for begin in range(0, len(named), _TOGETHER):
@@ -47,7 +47,7 @@ class Sink:
             os.close(self._file)
             self._file = None
 
-    def _joins(self, point: Point, named: Dict[str, Number], source: str) -> bool:
+    def _joins(self, point: MetricPoint, named: Dict[str, Number], source: str) -> bool:
         """Writers give one value at a time; those of one step share a line."""
         line = self._open
         if line is None or point.step is None or "m" not in line:
@@ -59,7 +59,7 @@ class Sink:
         line["m"].update(named)
         return True
 
-    def _begin(self, point: Point, named: Dict[str, Number], source: str) -> None:
+    def _begin(self, point: MetricPoint, named: Dict[str, Number], source: str) -> None:
         self._end_line()
         at = round(point.at if point.at is not None else time.time(), 3)
         if point.is_summary:
@@ -69,7 +69,7 @@ class Sink:
 
     def _end_line(self) -> None:
         if self._open is not None:
-            self._waiting.append(records.line(self._open))
+            self._waiting.append(json_files.line(self._open))
             self._open = None
 
     def _named(self, values: Dict[str, Number], prefix: str) -> Dict[str, Number]:
@@ -81,7 +81,7 @@ class Sink:
         return named
 
     def _known(self, name: str) -> Optional[str]:
-        """None for one name too many: whoever puts numbers into names must not fill our memory."""
+        """None beyond the maximum of names: programs that put numbers into names must not fill our memory."""
         known = self._names.get(name)
         if known is None and len(self._names) < _MOST_NAMES:
             known = self._names[name] = name[:_LONGEST_NAME]

@@ -12,17 +12,17 @@ _SEPARATORS = ",;\t"
 Row = Dict[str, Number]
 
 
-class Table:
+class TableReader:
     def __init__(self, file: tail.Tail, must_have_step: bool, header: bytes = b"") -> None:
-        """`must_have_step`: a table without one is somebody's data. `header`: of one that is read from its middle."""
+        """`must_have_step`: a table without a step is other data. `header`: of a table that is read from its middle."""
         self._file = file
         self._must_have_step = must_have_step
         self._columns: Optional[List[str]] = None
         self._separator = ","
-        self._first: Optional[Row] = None  # of the rows that were told, the first and the last one
+        self._first: Optional[Row] = None  # of the reported rows, the first and the last one
         self._last: Optional[Row] = None
         self._told = 0
-        self._to_pass = 0  # rows of a file that was written anew which seem to be those that were told
+        self._to_pass = 0  # rows of a rewritten file that seem to be those already reported
         self._is_ours = True
         self.more = False
         if header:

@@ -1,4 +1,4 @@
-"""When metrics are read: now and then while the run runs, and once when it is over.
+"""When metrics are read: periodically while the run is running, and once after its end.
 
 A user's folder may be on a file server that hangs, and the runner must never: it may have to end the run. So files are
 read in a thread, which is there only in runs that live long enough.
@@ -22,11 +22,11 @@ _AT_ONCE_S = 0.1
 _SHARE = 4  # seconds of rest for each one of work
 
 
-class Metrics:
+class MetricsCollector:
     def __init__(self, wanted: spec.Spec) -> None:
         """Before the run begins, because of what is in its folder already."""
         named = wanted.env.get(b"OUTPUT_DIR")
-        self._folder = folder.Folder(os.path.join(wanted.cwd, named)) if named else None
+        self._folder = folder.MetricsFolder(os.path.join(wanted.cwd, named)) if named else None
         self._texts = wanted.metric_patterns
         self._patterns: "Optional[patterns.Patterns]" = None
         self._reader: "Optional[reader.Reader]" = None
@@ -61,14 +61,14 @@ class Metrics:
         if self._texts:
             self._of_log().finish(self._deadline)
 
-    def _begin(self, place: folder.Folder) -> None:
+    def _begin(self, place: folder.MetricsFolder) -> None:
         import threading  # here and below: a short run has no use for it
 
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, args=(place, self._over), daemon=True)
         self._thread.start()
 
-    def _follow(self, place: folder.Folder, over: "threading.Event") -> None:
+    def _follow(self, place: folder.MetricsFolder, over: "threading.Event") -> None:
         pause = 0.0
         try:
             while not over.wait(pause):
@@ -81,19 +81,19 @@ class Metrics:
         except Exception:  # it is not worth a run
             process.print_traceback()
 
-    def _take_files(self, place: folder.Folder, deadline: float) -> bool:
+    def _take_files(self, place: folder.MetricsFolder, deadline: float) -> bool:
         found = place.written()
         try:
             return self._of_files(place).take(found, deadline) if found else False
         except OSError:  # the disk is full: it is tried again
             return False
 
-    def _finish_files(self, place: folder.Folder) -> None:
-        found: List[folder.Found] = place.written()
+    def _finish_files(self, place: folder.MetricsFolder) -> None:
+        found: List[folder.FoundFile] = place.written()
         if found:
             self._of_files(place).finish(found, self._deadline, self._is_whole)
 
-    def _of_files(self, place: folder.Folder) -> "reader.Reader":
+    def _of_files(self, place: folder.MetricsFolder) -> "reader.Reader":
         if self._reader is None:
             from . import reader, sink
 

@@ -1,4 +1,4 @@
-"""What agents say: hello, sync, bytes of files; and the wait for news between two syncs."""
+"""Requests of agents: hello, sync, bytes of files, and the long poll for news between two syncs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import dataclasses
 from starlette.responses import Response
 
 from runyard import errors
+from runyard.model.json_schema import ANYTHING, BOOLEAN, Schema, integer, listed, record
 from runyard.model.roles import Role
-from runyard.model.wire import RELAYED_FILES, AttemptKey, Hello, SyncRequest, SyncResponse
+from runyard.model.wire import RELAYED_FILES, AttemptKey, ExpiryQuestion, Hello, SyncRequest, SyncResponse
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
-from runyard.server.check import check
 from runyard.server.parameters import path, query
 from runyard.server.route import Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import ANYTHING, BOOLEAN, Schema, integer, listed, record
 from runyard.server.schemas.common import NAME, RUN_ID
 from runyard.server.stream import unless_gone
 
@@ -26,25 +25,21 @@ LONGEST_WAIT = 60
 
 
 async def list_agents(call: Call) -> Response:
-    return answer({"agents": await call.service.read(call.service.yard.places.agents)})
+    return answer({"agents": await call.service.read(call.service.yard.sites.agents)})
 
 
 async def hello(call: Call) -> Response:
-    given = await call.json()
-    check(given, ref("Hello"), "hello")
-    future = call.service.yard.hello(call.caller, Hello.from_json(given))
+    future = call.service.yard.hello(call.caller, await call.parse(Hello))
     incarnation, claims = await asyncio.wrap_future(future)
     return answer({"incarnation": incarnation, "claims": [claim.to_json() for claim in claims]})
 
 
 async def sync(call: Call) -> Response:
-    given = await call.json()
-    check(given, ref("SyncRequest"), "sync")
-    return answer((await _sync(call, SyncRequest.from_json(given))).to_json())
+    return answer((await _sync(call, await call.parse(SyncRequest))).to_json())
 
 
 async def _sync(call: Call, request: SyncRequest) -> SyncResponse:
-    """Listens before it asks, so that nothing that happens in between is missed."""
+    """Subscribes before it queries, so that nothing that happens in between is missed."""
     with call.service.listening(f"site:{request.site}") as bell:
         asked = await call.service.read(call.service.yard.sync, call.caller, request)  # it looks at files first
         response = await asyncio.wrap_future(asked)
@@ -61,7 +56,7 @@ def _says_something(response: SyncResponse) -> bool:
 
 async def describe_site(call: Call) -> Response:
     site = _own_site(call)
-    shown = await call.service.read(call.service.yard.places.site, site)
+    shown = await call.service.read(call.service.yard.sites.get, site)
     return answer({"name": site, "config": shown["config"]})
 
 
@@ -90,17 +85,16 @@ async def put_file(call: Call) -> Response:
 
 
 async def expire(call: Call) -> Response:
-    given = await call.json()
-    check(given, ref("ExpiryQuestion"), "question")
-    who = (given["site"], given["agent"], given["incarnation"])
-    found = await asyncio.wrap_future(call.service.yard.expire_checkpoints(call.caller, *who, given["runs"]))
+    asked = await call.parse(ExpiryQuestion)
+    who = (asked.site, asked.agent, asked.incarnation)
+    found = await asyncio.wrap_future(call.service.yard.expire_checkpoints(call.caller, *who, asked.runs))
     return answer({"expired": {str(run): attempt for run, attempt in found.items()}})
 
 
 SITE = query("site", NAME, "The agent's site", required=True)
 WAIT: Schema = {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT}
-INTRODUCED = record({"incarnation": integer("To be named from now on", 1), "claims": listed(ref("Claim"))})
-NEWS = record({"news": BOOLEAN, "number": integer("To be named as `seen` next time")})
+INTRODUCED = record({"incarnation": integer("Send this from now on", 1), "claims": listed(ref("Claim"))})
+NEWS = record({"news": BOOLEAN, "number": integer("Send this as `seen` next time")})
 
 ROUTES = (
     Route(
@@ -109,18 +103,18 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/agents/hello", handler=hello, access=Access.AGENT,
-        summary="An agent starts: it gets a new incarnation, and the attempts it had", body=Body(schema=ref("Hello")),
+        summary="An agent starts: it gets a new incarnation and its open attempts", body=Body(schema=ref("Hello")),
         answers=(Answer(description="What it owns", schema=INTRODUCED),), errors=(404,),
     ),
     Route(
         method="POST", path="/agents/sync", handler=sync, access=Access.AGENT,
-        summary="One round: what happened, and what there is to do", body=Body(schema=ref("SyncRequest")),
+        summary="One exchange: reports of the agent, new work for it", body=Body(schema=ref("SyncRequest")),
         parameters=(query("wait", {**WAIT, "default": 0}, "Seconds to wait when there is nothing to do"),),
         answers=(Answer(description="What to do", schema=ref("SyncResponse")),), errors=(409,),
     ),
     Route(
         method="GET", path="/agents/site", handler=describe_site, access=Access.AGENT,
-        summary="How the site that an agent serves is described", parameters=(SITE,),
+        summary="The description of the agent's site", parameters=(SITE,),
         answers=(Answer(description="The site", schema=record({"name": NAME, "config": ref("SiteSpec")})),),
         errors=(404,),
     ),
@@ -137,14 +131,14 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/agents/checkpoints", handler=expire, access=Access.AGENT,
-        summary="Which runs' checkpoints an agent may remove", body=Body(schema=ref("ExpiryQuestion")),
+        summary="Which runs' checkpoints an agent may delete", body=Body(schema=ref("ExpiryQuestion")),
         answers=(Answer(description="Runs, each with its newest attempt", schema=record({"expired": ANYTHING})),),
         errors=(409,),
     ),
     Route(
         method="PUT", path="/agents/files/{run}/{attempt}/{file}", handler=put_file, access=Access.AGENT,
         summary="Add bytes to a file of an attempt",
-        description="A wrong offset changes nothing: the size held is where to go on.",
+        description="A wrong offset changes nothing: the answer is the stored size, at which to continue.",
         parameters=(
             path("run", RUN_ID, "The run"),
             path("attempt", integer("", 1, 1 << 31), "The attempt"),
@@ -152,7 +146,7 @@ ROUTES = (
             SITE,
             query("agent", NAME, "The agent's name", required=True),
             query("incarnation", integer("", 0, 1 << 31), "From hello", required=True),
-            query("offset", integer("", 0, 1 << 62), "Where the bytes belong", required=True),
+            query("offset", integer("", 0, 1 << 62), "Offset of the bytes in the file", required=True),
         ),
         body=Body(schema={"type": "string", "format": "binary"}, media_type="application/octet-stream"),
         answers=(Answer(description="The size held", schema=record({"size": integer("Bytes")})),), errors=(409,),

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from runyard.blobs import BlobWriter
+from runyard.model.json_schema import integer, record
 from runyard.server import body
 from runyard.server.answers import answer
 from runyard.server.auth import Access
@@ -14,7 +15,6 @@ from runyard.server.files import send_blob
 from runyard.server.parameters import path
 from runyard.server.route import Answer, Body, Route
 from runyard.server.routes.outputs import DOWNLOADS, FILE, OCTETS, PARTIAL
-from runyard.server.schemas.build import integer, record
 from runyard.server.schemas.common import DIGEST as DIGEST_SHAPE
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes gathered before a thread writes them
@@ -56,16 +56,16 @@ STORED = record({"digest": DIGEST_SHAPE, "size": integer("Bytes")})
 ROUTES = (
     Route(
         method="GET", path="/blobs/{digest}", handler=get_blob, access=Access.ANY, parameters=(DIGEST, *PARTIAL),
-        summary="Download a file by its digest", description="HEAD tells whether it is there.",
+        summary="Download a file by its digest", description="HEAD says whether it exists.",
         answers=DOWNLOADS, errors=(404, 416),
     ),
     Route(
         method="PUT", path="/blobs/{digest}", handler=put_blob, access=Access.UPLOADER, parameters=(DIGEST,),
-        summary="Store a file under its digest", description="Refused when the bytes have another digest.",
+        summary="Store a file under its digest", description="Refused if the digest does not match.",
         body=Body(schema=FILE, media_type=OCTETS),
         answers=(
             Answer(status=201, description="Stored", schema=STORED),
-            Answer(status=200, description="It was there already", schema=STORED),
+            Answer(status=200, description="It existed already", schema=STORED),
         ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What runs saved. Its files are blobs, and the tree that names them is one, too."""
+"""Checkpoints of runs. Their files are blobs, and so is the tree that lists them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 
 from starlette.responses import Response
 
+from runyard.model.json_schema import BOOLEAN, described, listed, record
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
 from runyard.server.route import Answer, Route
 from runyard.server.routes.runs import ID, TIMEOUT
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import BOOLEAN, described, listed, record
 from runyard.server.stream import unless_gone, wait_for_checkpoint
 
 SAVED = {"checkpoints": listed(ref("SavedCheckpoint"))}
@@ -32,13 +32,13 @@ async def bring_checkpoint(call: Call) -> Response:
 ROUTES = (
     Route(
         method="GET", path="/runs/{id}/checkpoints", handler=list_checkpoints, access=Access.VIEWER, parameters=(ID,),
-        summary="List what a run saved, oldest first", errors=(404,),
+        summary="List the checkpoints of a run, oldest first", errors=(404,),
         answers=(Answer(description="As far as it is kept", schema=record(SAVED)),),
     ),
     Route(
         method="POST", path="/runs/{id}/checkpoints", handler=bring_checkpoint, access=Access.VIEWER,
-        summary="Have what a run saved brought as it is now",
-        description="For a run that goes on. Answers when its site has brought it, or when the time is over.",
+        summary="Collect the current checkpoint of a run from its site",
+        description="For a running run. Answers when its site has sent it, or after the timeout.",
         parameters=(ID, TIMEOUT),
         answers=(
             Answer(

@@ -1,4 +1,4 @@
-"""Logs, and what was measured while a run ran."""
+"""Logs, and usage samples of runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from runyard.model import wire
+from runyard.model.json_schema import BOOLEAN, Schema, integer, listed, record
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -16,7 +17,6 @@ from runyard.server.ranges import Span, no_such_part, parse_range
 from runyard.server.route import Answer, Route
 from runyard.server.routes.runs import ID
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import BOOLEAN, Schema, integer, listed, record
 from runyard.server.stream import ByteStream, Reader, follow_log, read_span
 
 TEXT = "text/plain"
@@ -55,8 +55,8 @@ PART = (
     query("file", {"type": "string", "enum": list(wire.RELAYED_FILES), "default": "log"}, "Which file of the attempt"),
     query("offset", integer("", 0, 1 << 62), "First byte"),
     query("limit", integer("", 0, 1 << 62), "How many bytes at most"),
-    query("follow", {**BOOLEAN, "default": False}, "Stay and send what is added, until the run is final"),
-    header("Range", "bytes=a-b, bytes=a- or bytes=-n for the last n bytes; offset and limit go before it"),
+    query("follow", {**BOOLEAN, "default": False}, "Keep sending what is added, until the run has ended"),
+    header("Range", "bytes=a-b, bytes=a- or bytes=-n for the last n bytes; offset and limit take precedence"),
 )
 
 ROUTES = (

@@ -1,4 +1,4 @@
-"""What runs leave behind. A path is looked up among those recorded; it never becomes a path on this machine."""
+"""Outputs of runs. A path is looked up among the recorded ones; it never becomes a path on this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from runyard import errors
+from runyard.model.json_schema import BOOLEAN, Schema, described, listed, record, text
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
@@ -16,7 +17,6 @@ from runyard.server.parameters import header, path
 from runyard.server.route import Answer, Route
 from runyard.server.routes.runs import ID, TIMEOUT
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import BOOLEAN, Schema, described, listed, record, text
 from runyard.server.stream import unless_gone, wait_for_outputs
 
 FILE: Schema = {"type": "string", "format": "binary"}
@@ -62,8 +62,8 @@ async def get_output(call: Call) -> ASGIApp:
 ROUTES = (
     Route(
         method="POST", path="/runs/{id}/outputs", handler=bring_outputs, access=Access.VIEWER,
-        summary="Have the outputs of a run brought as they are now",
-        description="For a run that goes on. Answers when its site has brought them, or when the time is over.",
+        summary="Collect the current outputs of a run from its site",
+        description="For a running run. Answers when its site has sent them, or after the timeout.",
         parameters=(ID, TIMEOUT),
         answers=(
             Answer(
@@ -80,12 +80,12 @@ ROUTES = (
     ),
     Route(
         method="GET", path="/runs/{id}/outputs", handler=list_outputs, access=Access.VIEWER, parameters=(ID,),
-        summary="List the files that a run left", errors=(404,),
+        summary="List the outputs of a run", errors=(404,),
         answers=(Answer(description="The files", schema=record({"outputs": listed(ref("Output"))})),),
     ),
     Route(
         method="GET", path="/runs/{id}/outputs/{path:rest}", handler=get_output, access=Access.VIEWER,
         parameters=(ID, path("path", text(maxLength=4096), "As listed; its slashes may be written as %2F"), *PARTIAL),
-        summary="Download a file that a run left", answers=DOWNLOADS, errors=(404, 416),
+        summary="Download an output of a run", answers=DOWNLOADS, errors=(404, 416),
     ),
 )  # fmt: skip

@@ -1,17 +1,20 @@
-"""Files by digest, many at once; and large ones piece by piece, so that a transfer that was cut goes on."""
+"""Files by digest, many at once; and large ones in pieces, so that an interrupted transfer can continue."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from runyard import errors
 from runyard.blobs.base import Blobs
-from runyard.model import edits, fields, packs
-from runyard.model.digest import check_digest
+from runyard.model import packs, text_delta
+from runyard.model.declaration import Declared, field, schema
+from runyard.model.json_schema import BOOLEAN, described, integer, listed, record, text
+from runyard.model.values import Checked, Digest, Many
 from runyard.server import body
 from runyard.server.answers import answer
 from runyard.server.auth import Access
@@ -19,7 +22,6 @@ from runyard.server.call import Call
 from runyard.server.parameters import path, query
 from runyard.server.route import Answer, Body, Route
 from runyard.server.routes.outputs import FILE, OCTETS
-from runyard.server.schemas.build import BOOLEAN, described, integer, listed, record, text
 from runyard.server.schemas.common import DIGEST
 from runyard.server.service import Service
 from runyard.server.stream import ByteStream
@@ -27,6 +29,28 @@ from runyard.server.stream import ByteStream
 APPENDED_AT_ONCE = 1 << 20  # bytes gathered before a thread writes them
 SENT_AT_ONCE = 1 << 20
 LARGEST = 1 << 50
+RANGE = described(listed(integer(), minItems=2, maxItems=2), "Start and end in the base, in bytes")
+PIECES = listed({"anyOf": [text("New text"), RANGE]}, maxItems=text_delta.MOST_PIECES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Digests(Declared):
+    place: ClassVar[str] = "body"
+    root: ClassVar[bool] = True
+
+    digests: list[str] = field(
+        Many(Digest(), packs.MOST_ASKED, lambda found: list(dict.fromkeys(found))), help="Each counts once"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edit(Declared):
+    place: ClassVar[str] = "body"
+    root: ClassVar[bool] = True
+
+    digest: str = field(Digest(), help="Of the result")
+    base: str = field(Digest(), help="A stored text")
+    pieces: object = field(Checked(lambda value, _: value, PIECES), help="New texts, and ranges of the base")
 
 
 async def find_missing(call: Call) -> Response:
@@ -49,16 +73,15 @@ def _store(blobs: Blobs, data: bytes) -> int:
 
 
 async def put_edited(call: Call) -> Response:
-    given = fields.mapping(await call.json(), "body", ("digest", "base", "pieces"))
-    digest, base = (check_digest(given.get(name), name) for name in ("digest", "base"))
-    await call.service.write(_store_edited, call.service.yard.blobs, digest, base, given.get("pieces"))
-    return answer({"digest": digest})
+    edit = await call.parse(Edit)
+    await call.service.write(_store_edited, call.service.yard.blobs, edit)
+    return answer({"digest": edit.digest})
 
 
-def _store_edited(blobs: Blobs, digest: str, base: str, pieces: object) -> None:
-    if blobs.size(base) > packs.LARGE:
-        raise errors.InvalidInput(f"base: {base} is too large to be edited", "send the file as it is")
-    blobs.put(digest, [edits.apply(blobs.read(base, 0, packs.LARGE), pieces)])
+def _store_edited(blobs: Blobs, edit: Edit) -> None:
+    if blobs.size(edit.base) > packs.LARGE:
+        raise errors.InvalidInput(f"base: {edit.base} is too large to be edited", "send the file as it is")
+    blobs.put(edit.digest, [text_delta.apply(blobs.read(edit.base, 0, packs.LARGE), edit.pieces)])
 
 
 async def fetch_pack(call: Call) -> ASGIApp:
@@ -104,7 +127,7 @@ async def append_blob(call: Call) -> Response:
 
 
 async def _append_all(call: Call, blobs: Blobs, digest: str) -> int:
-    """What arrived stays, also when the sender goes away in the middle: it is told how much there is when it asks."""
+    """Received bytes are kept, also if the sender disconnects in the middle: it can ask how many there are."""
     size, offset, gathered = call["size"], call["offset"], bytearray()
     async for chunk in body.stream(call.receive):
         gathered += chunk
@@ -118,23 +141,10 @@ async def _append_all(call: Call, blobs: Blobs, digest: str) -> int:
 
 
 async def _asked(call: Call) -> list[str]:
-    return await call.service.read(_digests, await call.json())
+    return (await call.service.read(Digests.parse, await call.json())).digests
 
 
-def _digests(given: dict[str, Any]) -> list[str]:
-    """Each once, in their order."""
-    digests = fields.mapping(given, "body", ("digests",)).get("digests")
-    if not isinstance(digests, list):
-        raise errors.InvalidInput("digests: must be a list")
-    fields.at_most(len(digests), "digests", packs.MOST_ASKED)
-    return list(dict.fromkeys(check_digest(digest, "digests") for digest in digests))
-
-
-QUESTION = record({"digests": listed(DIGEST, maxItems=packs.MOST_ASKED)})
 EXAMPLE = {"digests": ["sha256:" + "0" * 64]}
-RANGE = described(listed(integer(), minItems=2, maxItems=2), "From where to where in the base, in bytes")
-PIECES = listed({"anyOf": [text("New text"), RANGE]}, maxItems=edits.MOST_PIECES)
-EDIT = record({"digest": DIGEST, "base": DIGEST, "pieces": PIECES})
 EDIT_EXAMPLE = {"digest": "sha256:" + "0" * 64, "base": "sha256:" + "1" * 64, "pieces": [[0, 10], "new", [12, 90]]}
 FRAMES = "For each file its digest (32 bytes), its length (8 bytes, big-endian) and its bytes"
 
@@ -142,8 +152,8 @@ ROUTES = (
     Route(
         method="POST", path="/blobs/missing", handler=find_missing, access=Access.UPLOADER,
         summary="Ask which files the yard does not have",
-        description="What it has is sure to be there for half an hour: refer to it by then, or ask again.",
-        body=Body(schema=QUESTION, example=EXAMPLE),
+        description="The others are kept for at least half an hour: refer to them within that time, or ask again.",
+        body=Body(schema=schema(Digests), example=EXAMPLE),
         answers=(Answer(description="Those that are missing", schema=record({"missing": listed(DIGEST)})),),
     ),
     Route(
@@ -156,14 +166,15 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/blobs/edit", handler=put_edited, access=Access.UPLOADER,
-        summary="Store a text by what differs from one that the yard has", body=Body(schema=EDIT, example=EDIT_EXAMPLE),
-        description="Such as the description of a folder in which one file changed. Refused where the result has "
-        "another digest than it says.",
+        summary="Store a text as its difference from a stored one",
+        body=Body(schema=schema(Edit), example=EDIT_EXAMPLE),
+        description="For example the description of a directory in which one file changed. Refused if the digest of "
+        "the result does not match.",
         answers=(Answer(description="Stored", schema=record({"digest": DIGEST})),), errors=(404,),
     ),
     Route(
         method="POST", path="/blobs/fetch", handler=fetch_pack, access=Access.ANY,
-        summary="Download many small files", body=Body(schema=QUESTION, example=EXAMPLE),
+        summary="Download many small files", body=Body(schema=schema(Digests), example=EXAMPLE),
         description=f"In the order of the question. At most {packs.LARGE >> 20} MiB for each file.",
         answers=(Answer(description=FRAMES, schema=FILE, media_type=OCTETS),), errors=(404,),
     ),
@@ -171,16 +182,16 @@ ROUTES = (
         method="PATCH", path="/blobs/{digest}", handler=append_blob, access=Access.UPLOADER,
         parameters=(
             path("digest", DIGEST, "sha256: and 64 hexadecimal digits"),
-            query("offset", integer("Bytes", 0, LARGEST), "Where the body begins in the file", required=True),
-            query("size", integer("Bytes", 0, LARGEST), "Bytes of the whole file", required=True),
+            query("offset", integer("Bytes", 0, LARGEST), "Offset of the body in the file", required=True),
+            query("size", integer("Bytes", 0, LARGEST), "Size of the whole file in bytes", required=True),
         ),
-        summary="Store a large file piece by piece", body=Body(schema=FILE, media_type=OCTETS, required=False),
-        description="The answer says how much is held, which is where to go on; an empty body asks just that. When all "
-        "of it is there it is stored, or dropped and refused where it has another digest. Senders that say another "
-        "size do not meet.",
+        summary="Store a large file in pieces", body=Body(schema=FILE, media_type=OCTETS, required=False),
+        description="The answer is the number of stored bytes, at which to continue; an empty body only asks for it. "
+        "With the last byte the file is stored, or deleted and refused if its digest does not match. Uploads of one "
+        "digest with different sizes are independent.",
         answers=(
             Answer(
-                description="As far as it is there",
+                description="Bytes stored so far",
                 schema=record({
                     "digest": DIGEST, "held": integer("Bytes"), "complete": described(BOOLEAN, "It is stored"),
                 }),

@@ -1,4 +1,4 @@
-"""Recipes: what other programs may start, and what became of it."""
+"""Recipes: commands that other programs may start, and the state of their requests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 
 from runyard import errors
 from runyard.bridges.training_runs import grid
+from runyard.model.json_schema import ANYTHING, integer, listed, or_null, record, text
 from runyard.model.recipe import Recipe
 from runyard.server.answers import answer
 from runyard.server.auth import Access
@@ -20,10 +21,9 @@ from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.routes.outputs import DOWNLOADS, PARTIAL
 from runyard.server.routes.runs import ACCEPTED, ID, LONGEST_WAIT, PAGE, STATE, parse_ids
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import ANYTHING, integer, listed, or_null, record, text
 from runyard.server.schemas.common import NAME as NAME_SHAPE
 from runyard.server.stream import unless_gone, wait_for_run
-from runyard.yard.recipes import Requested
+from runyard.yard.incoming.recipes import Requested
 
 
 async def list_recipes(call: Call) -> Response:
@@ -70,7 +70,7 @@ async def call_recipe(call: Call) -> Response:
 
 
 async def request(call: Call, name: str | None, body: dict[str, Any]) -> Requested:
-    """Hand in what a body means: one run, or a group of them."""
+    """Submit what the body describes: one run, or a group of runs."""
     bodies = configurations(call, body)
     key = call.headers.get("idempotency-key") or None
     yard = call.service.yard
@@ -86,7 +86,7 @@ def configurations(call: Call, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def place(requested: Requested) -> str:
-    """Where the runs of a request are shown, to its sender too."""
+    """The URL at which the runs of a request are shown, also to its sender."""
     ids = [run.id for run in requested.runs]
     below = f"{PREFIX}/recipes/{requested.recipe}/runs"
     return f"{below}/{ids[0]}" if len(ids) == 1 else f"{below}?ids={ids[0]}-{ids[-1]}&limit={min(len(ids), 1000)}"
@@ -117,7 +117,7 @@ async def get_request_output(call: Call) -> ASGIApp:
 
 
 NAME = path("name", NAME_SHAPE, "The recipe")
-KEY = header("Idempotency-Key", "The same key again gives the first runs again")
+KEY = header("Idempotency-Key", "A repeated key returns the first runs")
 PARAMS = Body(
     schema=ANYTHING,
     description='The parameters; with "_run_group_type": "grid" every list in them is an axis',
@@ -129,7 +129,7 @@ REQUESTS = record({"runs": listed(ref("Request")), "next": or_null(integer("Ask 
 ROUTES = (
     Route(
         method="GET", path="/recipes", handler=list_recipes, access=Access.CALLER, summary="List recipes",
-        description="A caller sees those that it may call.",
+        description="A caller sees the recipes that it may start.",
         answers=(Answer(description="Recipes", schema=record({"recipes": listed(ref("RecipeSummary"))})),),
     ),
     Route(
@@ -139,7 +139,7 @@ ROUTES = (
     Route(
         method="PUT", path="/recipes/{name}", handler=put_recipe, access=Access.ADMIN,
         parameters=(
-            NAME, query("default", {"type": "boolean", "default": False}, "Make it the one that is meant by default"),
+            NAME, query("default", {"type": "boolean", "default": False}, "Make it the default recipe"),
         ),
         summary="Add a recipe, or replace it",
         body=Body(schema=ref("RecipeSpec"), example={"command": ["python", "train.py", "{model.learning_rate}"]}),
@@ -147,7 +147,7 @@ ROUTES = (
     ),
     Route(
         method="DELETE", path="/recipes/{name}", handler=remove_recipe, access=Access.ADMIN, parameters=(NAME,),
-        summary="Remove a recipe; its runs stay", answers=(Answer(status=204, description="It is gone"),),
+        summary="Delete a recipe; its runs are kept", answers=(Answer(status=204, description="It is gone"),),
         errors=(404,),
     ),
     Route(
@@ -178,7 +178,7 @@ ROUTES = (
             query("wait", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 0},
                   "Seconds to wait for its end"),
         ),
-        summary="Show what became of a request", description="A caller sees its own.",
+        summary="Show the state of a request", description="A caller sees its own.",
         answers=(Answer(description="The request", schema=ref("FullRequest")),), errors=(404,),
     ),
     Route(

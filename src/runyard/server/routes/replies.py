@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from typing import ClassVar
 
 from starlette.responses import Response
 
 from runyard import errors
+from runyard.model.declaration import Declared, field, schema
+from runyard.model.json_schema import BOOLEAN, integer, listed, or_null, record, text
+from runyard.model.spec_values import NAME
+from runyard.model.values import Many, Whole
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
-from runyard.server.check import check
 from runyard.server.parameters import query
 from runyard.server.route import Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import BOOLEAN, integer, listed, or_null, record, text
-from runyard.server.schemas.common import NAME
 
 MOST_IDS = 1000
 NUMBER = integer("The request's number", 1, 1 << 62)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resend(Declared):
+    place: ClassVar[str] = "body"
+    root: ClassVar[bool] = True
+
+    ids: tuple[int, ...] = field(Many(Whole(1, 1 << 62), least=1, most=MOST_IDS), default=(), help="These requests")
+    queue: str | None = field(NAME, default=None, help="All requests that are stored for this intake")
 
 
 async def list_replies(call: Call) -> Response:
@@ -28,15 +40,13 @@ async def list_replies(call: Call) -> Response:
 
 
 async def resend(call: Call) -> Response:
-    given = await call.json()
-    check(given, RESEND, "resend")
-    if ("ids" in given) == ("queue" in given):
+    given = await call.parse(Resend)
+    if bool(given.ids) == (given.queue is not None):
         raise errors.InvalidInput("name either the requests or their queue", 'send {"ids": [1]} or {"queue": "tasks"}')
-    future = call.service.yard.outbox.resend(given.get("ids", ()), given.get("queue"))
+    future = call.service.yard.outbox.resend(given.ids, given.queue)
     return answer({"ids": await asyncio.wrap_future(future)})
 
 
-RESEND = record({"ids": listed(NUMBER, minItems=1, maxItems=MOST_IDS), "queue": NAME}, required=[])
 PAGE = record({"replies": listed(ref("Reply")), "next": or_null(integer("Ask for `before` this one for more", 1))})
 
 ROUTES = (
@@ -53,8 +63,8 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/replies/resend", handler=resend, access=Access.ADMIN, summary="Send replies again",
-        description="Of these requests, or of all that an intake remembers: for seven days after the reply.",
-        body=Body(schema=RESEND, example={"ids": [1]}), errors=(404, 409),
+        description="Of these requests, or of all that are stored for an intake: seven days after the reply.",
+        body=Body(schema=schema(Resend), example={"ids": [1]}), errors=(404, 409),
         answers=(Answer(description="Those that are sent again", schema=record({"ids": listed(NUMBER)})),),
     ),
 )  # fmt: skip

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from starlette.responses import Response
 
 from runyard import errors
 from runyard.model import fields, selectors
-from runyard.model.spec import RunSpec
+from runyard.model.declaration import Declared, field, schema
+from runyard.model.json_schema import Schema, integer, listed, or_null, record, text
+from runyard.model.spec import EXAMPLE, RunSpec
+from runyard.model.spec_values import RUN_NUMBER
 from runyard.model.sweep.document import LONGEST_NAME
+from runyard.model.values import Choice, Many
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
-from runyard.server.check import check
 from runyard.server.parameters import path, query
 from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import Schema, integer, listed, one_of, or_null, record, text
 from runyard.server.schemas.common import RUN_ID, RUN_STATE
 from runyard.server.stream import unless_gone, wait_for_run
 from runyard.yard.views import RunFilter
@@ -28,7 +31,25 @@ MOST_RUNS = 100_000  # in one call
 PARSED_INLINE = 20  # specs that take less time to check than to hand to a thread
 LONGEST_WAIT = 600
 
+MOST_IDS = 10_000
+HOW = Choice(("resume", "afresh"))
+
 Outcomes = dict[int, dict[str, Any] | errors.RunyardError]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManyRuns(Declared):
+    place: ClassVar[str] = "body"
+    root: ClassVar[bool] = True
+
+    ids: tuple[int, ...] = field(Many(RUN_NUMBER, least=1, most=MOST_IDS), help="Numbers of the runs")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManyRetries(ManyRuns):
+    checkpoints: str = field(
+        HOW, default="", help="resume: refused if there is no checkpoint; afresh: checkpoints are discarded"
+    )
 
 
 async def submit(call: Call) -> Response:
@@ -70,7 +91,7 @@ def _parse_specs(items: list[Any]) -> list[RunSpec]:
 
 
 async def plan(call: Call) -> Response:
-    spec = RunSpec.parse(await call.json())
+    spec = await call.parse(RunSpec)
     return answer(await call.service.read(call.service.yard.plan, call.caller, spec))
 
 
@@ -141,19 +162,12 @@ async def _one(call: Call, wish: Future[Outcomes]) -> Response:
 
 
 async def cancel_many(call: Call) -> Response:
-    return await _many(call.service.yard.cancel(call.caller, await _body_ids(call)))
+    return await _many(call.service.yard.cancel(call.caller, (await call.parse(ManyRuns)).ids))
 
 
 async def retry_many(call: Call) -> Response:
-    given = await call.json()
-    check(given, MANY_RETRIES, "body")
-    return await _many(call.service.yard.retry(call.caller, given["ids"], given.get("checkpoints") or ""))
-
-
-async def _body_ids(call: Call) -> list[int]:
-    given = await call.json()
-    check(given, MANY_IDS, "body")
-    return list(given["ids"])
+    given = await call.parse(ManyRetries)
+    return await _many(call.service.yard.retry(call.caller, given.ids, given.checkpoints))
 
 
 async def _many(wish: Future[Outcomes]) -> Response:
@@ -165,14 +179,9 @@ async def _many(wish: Future[Outcomes]) -> Response:
     return answer({"runs": good, "errors": bad}, 202)
 
 
-MOST_IDS = 10_000
 ID = path("id", RUN_ID, "The run")
 TIMEOUT = query("timeout", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 30}, "Seconds")
 MANY_SPECS = record({"runs": listed(ref("RunSpec"), minItems=1, maxItems=MOST_RUNS)})
-IDS = listed(RUN_ID, minItems=1, maxItems=MOST_IDS)
-MANY_IDS = record({"ids": IDS})
-HOW = one_of(("resume", "afresh"), "resume: refused where nothing was saved; afresh: what was saved is discarded")
-MANY_RETRIES = record({"ids": IDS, "checkpoints": or_null(HOW)}, required=["ids"])
 WISHES: Schema = record(
     {
         "runs": listed(ref("Run")),
@@ -183,11 +192,6 @@ WISHES: Schema = record(
         },
     }
 )
-SPEC = {
-    "command": ["python", "train.py", "--lr", "{lr}"],
-    "params": {"lr": 0.1},
-    "resources": {"cpus": 2, "memory": "4G"},
-}
 ACCEPTED: Schema = {
     "anyOf": [ref("Submitted"), record({"ids": listed(RUN_ID), "created": integer("How many are new")})]
 }
@@ -202,7 +206,7 @@ PAGE = (
 FILTERS = (
     STATE,
     query("project", listed(text(maxLength=100)), "Only runs of these projects"),
-    query("owner", text(maxLength=100), "Only runs of this person"),
+    query("owner", text(maxLength=100), "Only runs of this user"),
     query("site", text(maxLength=100), "Only runs of this site"),
     query("tag", text(maxLength=100), "Only runs with this tag"),
     query("name", text(maxLength=200), "Only runs with exactly this name"),
@@ -216,7 +220,9 @@ ROUTES = (
         method="POST", path="/runs", handler=submit, access=Access.MEMBER,
         summary="Submit one run, or many in one commit",
         description="Answers after the commit is on disk. Of many, all are stored or none.",
-        body=Body(schema={"anyOf": [ref("RunSpec"), MANY_SPECS]}, description='A run, or {"runs": […]}', example=SPEC),
+        body=Body(
+            schema={"anyOf": [ref("RunSpec"), MANY_SPECS]}, description='A run, or {"runs": […]}', example=EXAMPLE
+        ),
         answers=(
             Answer(status=201, description="Stored", schema=ACCEPTED, headers=("Location",)),
             Answer(status=200, description="All were stored before, under their idempotency keys", schema=ACCEPTED),
@@ -234,13 +240,13 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/runs/cancel", handler=cancel_many, access=Access.MEMBER,
-        summary="Cancel many runs", body=Body(schema=MANY_IDS, example={"ids": [42, 43]}),
-        answers=(Answer(status=202, description="Wished, except where an error says why not", schema=WISHES),),
+        summary="Cancel many runs", body=Body(schema=schema(ManyRuns), example={"ids": [42, 43]}),
+        answers=(Answer(status=202, description="Requested, except for runs with an error", schema=WISHES),),
     ),
     Route(
         method="POST", path="/runs/retry", handler=retry_many, access=Access.MEMBER,
-        summary="Retry many runs", body=Body(schema=MANY_RETRIES, example={"ids": [42, 43]}),
-        answers=(Answer(status=202, description="Queued again, except where an error says why not", schema=WISHES),),
+        summary="Retry many runs", body=Body(schema=schema(ManyRetries), example={"ids": [42, 43]}),
+        answers=(Answer(status=202, description="Queued again, except for runs with an error", schema=WISHES),),
     ),
     Route(
         method="GET", path="/runs/{id}", handler=get_run, access=Access.VIEWER, parameters=(ID,),
@@ -259,24 +265,26 @@ ROUTES = (
     Route(
         method="GET", path="/runs/{id}/wait", handler=wait, access=Access.VIEWER,
         summary="Wait for a run to end",
-        description="Answers when the run is final or the time is over; look at its state.",
+        description="Answers when the run has ended or after the timeout; check its state.",
         parameters=(ID, TIMEOUT),
         answers=(Answer(description="The run", schema=ref("FullRun")),), errors=(404,),
     ),
     Route(
         method="POST", path="/runs/{id}/cancel", handler=cancel, access=Access.MEMBER, parameters=(ID,),
-        summary="Ask for a run to be ended", description="A wish: the run is `cancelled` when its processes are gone.",
+        summary="Cancel a run", description="A request: the run is `cancelled` when no process of it is alive.",
         answers=(Answer(status=202, description="The run", schema=ref("Run")),), errors=(404, 409),
     ),
     Route(
         method="POST", path="/runs/{id}/retry", handler=retry, access=Access.MEMBER,
-        parameters=(ID, query("checkpoints", HOW, "Without it, the run goes on from what it saved, if anything")),
-        summary="Put a run that has ended back into the queue",
+        parameters=(
+            ID, query("checkpoints", HOW.schema(""), "Without it, the run continues from its checkpoint, if any")
+        ),
+        summary="Queue a run that has ended again",
         answers=(Answer(status=202, description="The run", schema=ref("Run")),), errors=(404, 409),
     ),
     Route(
         method="POST", path="/plan", handler=plan, access=Access.MEMBER,
-        summary="What a submit would do; nothing is stored", body=Body(schema=ref("RunSpec"), example=SPEC),
+        summary="What a submit would do; nothing is stored", body=Body(schema=ref("RunSpec"), example=EXAMPLE),
         answers=(Answer(description="The plan", schema=ref("Plan")),), errors=(422,),
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from importlib import resources
 
 from starlette.responses import Response
 
+from runyard.model.json_schema import ANYTHING, integer, or_null, record, text
 from runyard.server import metrics
 from runyard.server.answers import answer
 from runyard.server.auth import Access
@@ -14,7 +15,6 @@ from runyard.server.call import Call
 from runyard.server.openapi import build_document
 from runyard.server.parameters import path
 from runyard.server.route import Answer, Route
-from runyard.server.schemas.build import ANYTHING, integer, or_null, record, text
 
 # The page runs its own script and talks to this server; nothing else may be loaded, framed or sent anywhere.
 CONTENT_SECURITY_POLICY = (
@@ -54,14 +54,16 @@ HEALTH = record(
         "pid": integer("Its process", 1),
         "runs": {"type": "object", "description": "Runs by state", "additionalProperties": integer()},
         "mirror": or_null(
-            record({"dir": text("Where results go"), "trouble": or_null(text("Why they do not arrive there"))})
+            record(
+                {"dir": text("Directory for results"), "trouble": or_null(text("Why results cannot be written there"))}
+            )
         ),
     }
 )
 
 ROUTES = (
     Route(
-        method="GET", path="/health", handler=health, access=Access.ANY, summary="Whether the yard is well",
+        method="GET", path="/health", handler=health, access=Access.ANY, summary="State of the yard",
         answers=(Answer(description="It is", schema=HEALTH),),
     ),
     Route(

@@ -6,16 +6,14 @@ import asyncio
 
 from starlette.responses import Response
 
-from runyard.model import spec
-from runyard.model.nodes import Limits
+from runyard.model.json_schema import integer, listed, or_null, record, text
+from runyard.model.roles import NewToken
 from runyard.server.answers import answer
 from runyard.server.auth import Access
 from runyard.server.call import Call
-from runyard.server.check import check
 from runyard.server.parameters import path
 from runyard.server.route import Answer, Body, Route
 from runyard.server.schemas import ref
-from runyard.server.schemas.build import integer, listed, or_null, record, text
 from runyard.server.schemas.places import RECIPES, ROLE
 
 
@@ -24,14 +22,7 @@ async def list_tokens(call: Call) -> Response:
 
 
 async def create_token(call: Call) -> Response:
-    given = await call.json()
-    if isinstance(given, dict) and "name" in given:
-        spec.name_text(given["name"], "name")  # says in words what the schema says in a pattern
-    check(given, ref("NewToken"), "token")
-    future = call.service.yard.access.create(
-        given["name"], given["role"], given.get("site"), given.get("recipes", []),
-        Limits.from_json(given.get("limits", {})),
-    )  # fmt: skip
+    future = call.service.yard.access.create(await call.parse(NewToken))
     return answer(await asyncio.wrap_future(future), 201, {"Cache-Control": "no-store"})
 
 
@@ -54,15 +45,15 @@ ROUTES = (
     Route(
         method="POST", path="/tokens", handler=create_token, access=Access.ADMIN, summary="Make a token",
         body=Body(schema=ref("NewToken"), example={"name": "ada", "role": "member"}),
-        answers=(Answer(status=201, description="The token; its secret is shown this once", schema=ref("Secret")),),
+        answers=(Answer(status=201, description="The token; its secret is shown only once", schema=ref("Secret")),),
     ),
     Route(
         method="DELETE", path="/tokens/{id}", handler=revoke_token, access=Access.ADMIN, summary="Revoke a token",
         parameters=(path("id", integer("", 1, 1 << 62), "The token"),),
-        answers=(Answer(status=204, description="It is of no use any more"),), errors=(404,),
+        answers=(Answer(status=204, description="It is no longer valid"),), errors=(404,),
     ),
     Route(
-        method="GET", path="/me", handler=show_me, access=Access.ANY, summary="Whose token this is",
+        method="GET", path="/me", handler=show_me, access=Access.ANY, summary="The owner and role of this token",
         answers=(
             Answer(
                 description="Name and role",

@@ -1,4 +1,4 @@
-"""The addresses of the Training Runs server, beside the API: whatever posted to it starts recipes here."""
+"""The paths of the Training Runs server, outside the API: programs that posted to it start recipes here."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from runyard.bridges.training_runs import answers, grid
+from runyard.model.json_schema import ANYTHING
 from runyard.model.roles import Caller
 from runyard.server.answers import answer
 from runyard.server.auth import Access
+from runyard.server.authentication import check_origin
 from runyard.server.call import Call
-from runyard.server.gate import check_origin
 from runyard.server.parameters import path
 from runyard.server.route import PREFIX, Answer, Body, Route
 from runyard.server.routes.recipes import KEY, place, request
 from runyard.server.schemas import training_runs as shapes
-from runyard.server.schemas.build import ANYTHING
 from runyard.server.schemas.common import NAME
 from runyard.yard import Yard
 
@@ -46,7 +46,7 @@ async def show_status(call: Call) -> Response:
 
 
 async def show_front(call: Call) -> Response:
-    """Browsers are led to the documentation; programs that ask for JSON get the status, as they always did."""
+    """Browsers are redirected to the documentation; programs that accept JSON get the status, as before."""
     if "application/json" in call.headers.get("accept", "").lower():
         caller = await call.service.gate.admit(call.scope, Access.CALLER)
         return answer(await call.service.read(_status, call.service.yard, caller))
@@ -66,7 +66,7 @@ def _status(yard: Yard, caller: Caller) -> dict[str, Any]:
     )
 
 
-STARTED = Answer(description="As the old server, and id or ids and url", schema=shapes.STARTED)
+STARTED = Answer(description="As the old server's, with id or ids and url", schema=shapes.STARTED)
 STATUS = Answer(description="Tasks by worker, as Celery's inspection gives them", schema=shapes.STATUS)
 DOCUMENTATION = Answer(status=307, description="To the documentation", headers=("Location",))
 CONFIGURATION = Body(
@@ -99,10 +99,10 @@ ROUTES = (
     *(_starting_named(method) for method in ("POST", "PUT")),
     Route(
         method="GET", prefix="", path="/", handler=show_front, access=Access.PUBLIC, errors=(401,),
-        summary="The documentation, or the status for whoever accepts JSON", answers=(STATUS, DOCUMENTATION),
+        summary="The documentation, or the status for clients that accept JSON", answers=(STATUS, DOCUMENTATION),
     ),
     Route(
         method="GET", prefix="", path="/status", handler=show_status, access=Access.CALLER,
-        summary="What waits and what runs, as the Training Runs server told it", answers=(STATUS,),
+        summary="Waiting and running tasks, in the format of the Training Runs server", answers=(STATUS,),
     ),
 )  # fmt: skip

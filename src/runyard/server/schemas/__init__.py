@@ -1,26 +1,37 @@
 """The shapes of bodies and answers, each written once.
 
-RunSpec is checked by runyard.model, which finds better words; a test keeps the names here equal to the names there. The
-bodies of agents and tokens are checked against these schemas by runyard.server.check.
+What is declared in runyard.model has its schema from there. The rest describes answers.
 """
 
 from __future__ import annotations
 
-from runyard.server.schemas import common, metrics, nodes, places, recipes, runs, staged, sweeps, wire
-from runyard.server.schemas.build import Schema, ref
+from runyard.model import staged, wire
+from runyard.model.array import Array
+from runyard.model.checkpoints import Checkpoint
+from runyard.model.declaration import Declared, schema
+from runyard.model.json_schema import Schema, ref
+from runyard.model.nodes import Limits
+from runyard.model.recipe import Recipe
+from runyard.model.resources import Capacity, Gpu, Resources
+from runyard.model.roles import NewToken
+from runyard.model.site import SiteSpec
+from runyard.model.spec import Retry, RunSpec, Stop
+from runyard.model.sweep import SweepSpec
+from runyard.model.sweep.objective import Objective
+from runyard.model.sweep.stopping import Stopping
+from runyard.server.schemas import common, metrics, places, recipes, runs, sweeps
 
 __all__ = ["COMPONENTS", "Schema", "ref"]
 
+DECLARED: tuple[type[Declared], ...] = (
+    RunSpec, Resources, Retry, Stop, Array, Checkpoint, staged.Code, staged.Git, SiteSpec, Gpu, Capacity, Limits,
+    wire.Disk, wire.Hello, wire.Report, wire.ReportedOutput, wire.SyncRequest, wire.SyncResponse, wire.Claim,
+    wire.ExpiryQuestion, NewToken, SweepSpec, Objective,
+)  # fmt: skip
+
 COMPONENTS: dict[str, Schema] = {
-    "RunSpec": runs.RUN_SPEC,
-    "Resources": runs.RESOURCES,
-    "Retry": runs.RETRY,
-    "Stop": runs.STOP,
-    "Array": runs.ARRAY,
-    "Checkpoint": runs.CHECKPOINT,
-    "Code": staged.CODE,
-    "Git": staged.GIT,
-    "Data": staged.DATA,
+    **{kind.__name__: schema(kind) for kind in DECLARED},
+    "Data": staged.DATA_SCHEMA,
     "Submitted": runs.SUBMITTED,
     "Run": runs.RUN,
     "FullRun": runs.FULL_RUN,
@@ -33,35 +44,20 @@ COMPONENTS: dict[str, Schema] = {
     "Metric": metrics.METRIC,
     "Metrics": metrics.METRICS,
     "MetricPoint": metrics.POINT,
-    "Gpu": places.GPU,
-    "Capacity": places.CAPACITY,
-    "SiteSpec": places.SITE_SPEC,
     "NewSite": places.NEW_SITE,
     "Site": places.SITE,
     "FullSite": places.FULL_SITE,
     "Agent": places.AGENT,
     "Node": places.NODE,
-    "Limits": nodes.LIMITS,
-    "Disk": nodes.DISK,
-    "RecipeSpec": recipes.RECIPE_SPEC,
+    "RecipeSpec": schema(Recipe),
     "Recipe": recipes.RECIPE,
     "RecipeSummary": recipes.SUMMARY,
     "Request": recipes.REQUEST,
     "FullRequest": recipes.FULL_REQUEST,
     "Reply": recipes.REPLY,
     "Token": places.TOKEN,
-    "NewToken": places.NEW_TOKEN,
     "Secret": places.SECRET,
-    "Hello": wire.HELLO,
-    "Report": wire.REPORT,
-    "ReportedOutput": wire.REPORTED_OUTPUT,
-    "SyncRequest": wire.SYNC_REQUEST,
-    "SyncResponse": wire.SYNC_RESPONSE,
-    "Claim": wire.CLAIM,
-    "ExpiryQuestion": wire.EXPIRY_QUESTION,
-    "SweepSpec": sweeps.SWEEP_SPEC,
-    "Objective": sweeps.OBJECTIVE,
-    "EarlyStop": sweeps.EARLY_STOP,
+    "EarlyStop": schema(Stopping),
     "SubmittedSweep": sweeps.SUBMITTED_SWEEP,
     "PlannedSweep": sweeps.PLANNED_SWEEP,
     "Sweep": sweeps.SWEEP,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from runyard.model import spec, states
-from runyard.server.schemas.build import ANYTHING, Schema, described, integer, one_of, or_null, record, text
+from runyard.model import spec_values, states, values
+from runyard.model.json_schema import ANYTHING, Schema, described, integer, one_of, or_null, record, text
 
 RUN_ID = integer("The run's number", 1, (1 << 62))
 SWEEP_ID = integer("The sweep's number: 1 for what people write as S1", 1, (1 << 62))
 TIME: Schema = {"type": ["string", "null"], "format": "date-time"}
-NAME = text(pattern=f"^{spec.NAME.pattern}$")
-DIGEST = text("SHA-256 of the bytes", pattern="^sha256:[0-9a-f]{64}$")
+NAME = spec_values.NAME.schema("")
+ENVIRONMENT = spec_values.ENV.schema("")
+OPTIONS = spec_values.OPTIONS.schema("")
+DIGEST = values.Digest().schema("")
 RUN_STATE = one_of(states.RunState, "Where the run is in its life")
 ATTEMPT_STATE = one_of(states.AttemptState, "Where the attempt is in its life")
 REASON = or_null(one_of(states.Reason, "Why it failed or was cancelled"))
@@ -26,14 +28,3 @@ ERROR = record(
         )
     }
 )
-
-ENVIRONMENT: Schema = {
-    "type": "object",
-    "propertyNames": {"pattern": f"^{spec.VARIABLE.pattern}$"},
-    "additionalProperties": {"type": "string"},
-}
-OPTIONS: Schema = {
-    "type": "object",
-    "propertyNames": {"minLength": 1, "maxLength": 100},
-    "additionalProperties": {"type": "string"},
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.server.schemas.build import ANYTHING, Schema, described, integer, listed, or_null, record, text
+from runyard.model.json_schema import ANYTHING, Schema, described, integer, listed, or_null, record, text
 
 NUMBER_OR_WORD: Schema = {"anyOf": [{"type": "number"}, {"type": "string", "enum": ["nan", "inf", "-inf"]}]}
 STEP = or_null(described({"type": "number"}, "null where it was reported without one"))

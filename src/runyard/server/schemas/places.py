@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from runyard.model import resources, roles, site
-from runyard.server.schemas.build import BOOLEAN, TEXTS, described, integer, listed, one_of, or_null, record, ref, text
-from runyard.server.schemas.common import ENVIRONMENT, NAME, OPTIONS, RUN_ID, RUN_STATE, TIME
-
-GPU = record({"uuid": text(), "type": text("Its name"), "memory": integer("Bytes", 0, 1 << 60)}, required=["uuid"])
-CAPACITY = record(
-    {
-        "cpus": integer("CPU slots", -resources.MAX_COUNT, resources.MAX_COUNT),
-        "memory": integer("Bytes", -resources.MAX_MEMORY, resources.MAX_MEMORY),
-        "gpus": listed(ref("Gpu")),
-        "elastic": described(BOOLEAN, "True: it has a queue of its own, and everything fits"),
-    },
-    required=["cpus", "memory"],
-    description="Slots: all of them, or those that are free; below zero where a place was made smaller.",
-)
+from runyard.model import roles
+from runyard.model.declaration import schema
+from runyard.model.json_schema import BOOLEAN, TEXTS, described, integer, listed, one_of, or_null, record, ref, text
+from runyard.model.site import SiteSpec
+from runyard.server.schemas.common import NAME, RUN_ID, RUN_STATE, TIME
 
 AGENT = record(
     {
@@ -37,21 +27,7 @@ AGENT = record(
     }
 )
 
-SITE_SPEC = record(
-    {
-        "kind": text("Which backend serves it: local, slurm, gridengine, ssh", maxLength=100),
-        "dir": or_null(text("A directory that the compute nodes see", maxLength=4096)),
-        "ssh": described(TEXTS, "Login nodes, tried in order; of kind ssh the nodes themselves"),
-        "options": described(OPTIONS, "For the scheduler: account, partition, queue …; of kind ssh: cpus, node.gpus …"),
-        "setup": described(TEXTS, "Shell lines that run on the compute node before each command"),
-        "env": described(ENVIRONMENT, "Default variables; a run's own win"),
-        "python": or_null(text("Interpreter for runners on the compute nodes", maxLength=4096)),
-        "served_by": one_of([site.YARD, site.AGENT], "The yard's own process, or agents that dial in"),
-    },
-    required=[],
-    description="A site as it is described once.",
-)
-NEW_SITE = record({"name": NAME, **SITE_SPEC["properties"]}, required=["name", "kind"])
+NEW_SITE = record({"name": NAME, **schema(SiteSpec)["properties"]}, required=["name", "kind"])
 
 SITE = record(
     {
@@ -103,8 +79,4 @@ _OF_TOKEN = {
     "limits": ref("Limits"),
 }
 TOKEN = record({**_OF_TOKEN, "created_at": TIME})
-NEW_TOKEN = record(
-    {"name": NAME, "role": ROLE, "site": or_null(NAME), "recipes": listed(NAME), "limits": ref("Limits")},
-    required=["name", "role"],
-)
 SECRET = record({**_OF_TOKEN, "secret": text("The token itself; it is shown this once")})

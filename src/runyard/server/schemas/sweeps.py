@@ -1,12 +1,10 @@
-"""Sweeps: as they are handed in, and as they are shown."""
+"""Sweeps as they are shown. As they are submitted: runyard.model.sweep.document."""
 
 from __future__ import annotations
 
-from runyard.model.states import RunState
-from runyard.model.sweep import document, objective, space, stopping
-from runyard.server.schemas.build import (
+from runyard.model.declaration import declared
+from runyard.model.json_schema import (
     ANYTHING,
-    BOOLEAN,
     Schema,
     described,
     integer,
@@ -17,79 +15,22 @@ from runyard.server.schemas.build import (
     ref,
     text,
 )
+from runyard.model.states import RunState
+from runyard.model.sweep import SweepSpec
 from runyard.server.schemas.common import REASON, RUN_ID, RUN_STATE, SWEEP_ID, TIME
-from runyard.server.schemas.runs import RUN_SPEC
 
 SWEEP_STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 TRIAL_STATES = ("waiting", "queued", "running", "succeeded", "stopped", "failed", "cancelled")
 VALUE: Schema = {"anyOf": [{"type": ["number", "null"]}, one_of(("nan", "inf", "-inf"))]}
 STEP = or_null({"type": "number"})
-METHOD = one_of(document.Method, "How configurations are chosen; tpe, gp and cmaes look at results")
-
-OBJECTIVE = record(
-    {
-        "metric": text("As runs report it", minLength=1),
-        "goal": one_of(objective.Goal),
-        "at": one_of(objective.At, "Which of a run's values counts"),
-    },
-    required=["metric"],
-)
-
-EARLY_STOP: Schema = record(
-    {
-        "rule": one_of(stopping.Rule, "asha: the best 1/factor go on; median: those not worse than the median"),
-        "first": {"type": "number", "description": "The step at which runs are first compared"},
-        "factor": integer("From one comparison to the next, times so many steps", 2, stopping.LARGEST_FACTOR),
-        "trials": integer("That must have come so far before one is stopped", 2),
-        "last": {"type": "number", "description": "The step at which a run is through, and is not stopped any more"},
-    },
-    required=["rule"],
-)
-
-_STOP: Schema = {
-    "description": "A rule by which runs are stopped early; with it, how a run is asked to stop",
-    "anyOf": [
-        one_of(stopping.Rule),
-        record({**EARLY_STOP["properties"], "signal": text(), "grace": {}}, required=[]),
-    ],
-}
-
-SWEEP_SPEC = record(
-    {
-        **{name: RUN_SPEC["properties"][name] for name in document.RUN_FIELDS if name != "stop"},
-        "name": or_null(text("By which it is known when it is handed in again", maxLength=document.LONGEST_NAME)),
-        "space": or_null(
-            described(
-                ANYTHING,
-                'Values of each parameter: [0.1, 0.01], "2..8", {"from": 1e-5, "to": 0.1, "log": true}, '
-                '{"choices": […], "when": {"other": "value"}}; names may nest',
-            )
-        ),
-        "configurations": or_null(described(listed(ANYTHING, minItems=1), "Instead of a space: parameters of each")),
-        document.LIST: or_null(described(listed(ANYTHING, minItems=1), "Another word for configurations")),
-        "method": or_null(METHOD),
-        "trials": or_null(integer("Configurations at most; a grid has all", 1, space.MOST)),
-        "reps": or_null(
-            integer("How often each configuration runs, each time with its own seed", 1, document.MOST_REPS)
-        ),
-        "seed": or_null(integer("The same again gives the same sweep", 0, (1 << 63) - 1)),
-        "parallel": or_null(integer("Runs at a time", 1, space.MOST)),
-        "minimize": or_null(text("A metric that is to be small", minLength=1)),
-        "maximize": or_null(text("A metric that is to be large", minLength=1)),
-        "objective": or_null(ref("Objective")),
-        "stop": or_null(_STOP),
-        "fresh": or_null(described(BOOLEAN, "Begin a new sweep, though this one is known")),
-    },
-    required=["command"],
-    description="Many runs of one command. The further fields are those of a run.",
-)
+METHOD = declared(SweepSpec)["method"].value.schema(declared(SweepSpec)["method"].help)
 
 _CHANGE: dict[str, Schema] = {
     "created": integer("Runs that are new, also those that are made when there is room for them"),
     "reused": integer("Runs that were there, and live or have a result"),
     "retried": integer("Runs that had failed or were cancelled, and are started again"),
     "differs": described(
-        listed(text()), "In what runs that were there differ from what was handed in, such as code; fresh runs it all"
+        listed(text()), "What differs between existing runs and this submission, such as code; fresh runs all again"
     ),
 }
 

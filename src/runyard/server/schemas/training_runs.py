@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.server.schemas.build import (
+from runyard.model.json_schema import (
     ANYTHING,
     BOOLEAN,
     NUMBER,

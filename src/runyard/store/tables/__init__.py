@@ -1,9 +1,8 @@
-"""The tables, by what they are about. Whoever has imported this has all of them in `metadata`."""
+"""The tables, by subject. Importing this package puts all of them into `metadata`."""
 
 from runyard.store.tables.base import metadata
 from runyard.store.tables.checkpoints import checkpoints, condemned
 from runyard.store.tables.metrics import metric_positions, metrics, summaries
-from runyard.store.tables.places import agents, shares, sites, tokens
 from runyard.store.tables.requests import recipes, requests
 from runyard.store.tables.runs import (
     ACTIVE,
@@ -17,6 +16,7 @@ from runyard.store.tables.runs import (
     run_tags,
     runs,
 )
+from runyard.store.tables.sites import agents, shares, sites, tokens
 from runyard.store.tables.sweeps import decisions, sweep_runs, sweeps, trials
 from runyard.store.tables.yard import counters, cursors, keys
 

@@ -1,5 +1,5 @@
-"""What all tables share. Times are seconds since 1970 by the store's clock; JSON is kept as text that nobody queries
-into."""
+"""Common definitions of all tables. Times are seconds since 1970 by the store's clock; JSON is stored as text and never
+queried by its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs saved, and what goes with it."""
+"""Checkpoints, and blobs to delete with them."""
 
 from __future__ import annotations
 

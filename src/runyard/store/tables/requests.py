@@ -24,13 +24,13 @@ requests = Table(  # of other programs, by messages; the outbox is made of those
     Column("identity", Text, nullable=False),  # by which a message is known when it comes again
     Column("digest", Text, nullable=False),  # of what it asks for
     Column("correlation_id", Text),
-    Column("reply_to", Text),  # NULL: nobody waits
+    Column("reply_to", Text),  # NULL: no reply is expected
     Column("recipe", Text),
     Column("first_run", Id),  # its runs have consecutive numbers; NULL: refused, or waiting
     Column("run_count", Integer, nullable=False),
     Column("is_group", Integer, nullable=False),
     Column("error", Text),  # why it was refused
-    Column("waiting", Text),  # what it asks for, as JSON, while files are brought that its runs need
+    Column("waiting", Text),  # its contents, as JSON, while files that its runs need are fetched
     Column("received_at", Double, nullable=False),
     Column("due_at", Double),  # when its reply was first tried
     Column("replied_at", Double),

@@ -1,4 +1,4 @@
-"""Runs, what they wait for, their attempts, and what happened to them."""
+"""Runs, their dependencies, attempts and events."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ attempts = Table(
     Column("claimed_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
-    Column("asked", Integer, nullable=False, server_default="0"),  # how often somebody wanted its outputs of then
-    Column("brought", Integer, nullable=False, server_default="0"),  # the newest of these wishes that was met
+    Column("asked", Integer, nullable=False, server_default="0"),  # number of requests for its current outputs
+    Column("brought", Integer, nullable=False, server_default="0"),  # the newest of these requests that was answered
     Column("asked_checkpoint", Integer, nullable=False, server_default="0"),  # as `asked`, for what it saved
     Column("brought_checkpoint", Integer, nullable=False, server_default="0"),
     Column("permit", Double),  # seconds for which it may live after its agent was last heard of; NULL: for ever

@@ -1,4 +1,4 @@
-"""Sweeps, and what was decided in them."""
+"""Sweeps and their decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ sweeps = Table(
     Column("owner", Text, nullable=False),
     Column("project", Text, nullable=False),
     Column("name", Text, nullable=False),
-    Column("identity", Text, nullable=False),  # by which it is known when it is handed in again
+    Column("identity", Text, nullable=False),  # identifies it when it is submitted again
     Column("document", Text, nullable=False),
     Column("planned", Integer, nullable=False),  # trials that it will have when all are made
     Column("made", Integer, nullable=False),  # trials
@@ -22,7 +22,7 @@ sweeps = Table(
     Column("hungry", Integer, nullable=False),  # 1: trials or runs of it are still to be made
     Column("detail", Text),
     Column("created_at", Double, nullable=False),
-    Column("changed_at", Double, nullable=False),  # when it was last handed in
+    Column("changed_at", Double, nullable=False),  # when it was last submitted
     Column("cancelled_at", Double),
 )
 Index("ix_sweeps_identity", sweeps.c.owner, sweeps.c.project, sweeps.c.identity, sweeps.c.id)

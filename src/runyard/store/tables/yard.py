@@ -1,4 +1,4 @@
-"""What the yard knows of itself: numbers, places in the list of events, secrets."""
+"""The yard's own state: sequence numbers, cursors on the event table, secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ counters = Table(  # numbers that are given out once and never again
     Column("value", BigInteger, nullable=False),
 )
 
-cursors = Table(  # how far each listener has been told of events
+cursors = Table(  # the position of each listener in the events
     "cursors",
     metadata,
     Column("name", Text, primary_key=True),

@@ -1,4 +1,4 @@
-"""What runs report of themselves, in the yard: read as it arrives, summed up in the store, and told to observers."""
+"""Metrics of runs in the yard: read as they arrive, summarized in the store, and passed to observers."""
 
 from runyard.yard.metrics.metrics import Metrics, Observer
 

@@ -1,8 +1,8 @@
-"""What arrives in the metrics files of attempts, into the store: each line once, whatever dies in between.
+"""Read the metrics files of attempts into the store: each line exactly once, also across crashes.
 
-How far a file is read moves in the transaction that stores what was read, and only from where it was. So it does no
-harm when two servers read the same file. A file is known to the store before its first byte is held, and until it is
-read to its end, so nothing is overlooked after a crash; a hint only says where to look first.
+The read position of a file moves in the transaction that stores the values, and only from its previous value. So two
+servers may read the same file. The store has a row for a file from before its first byte is stored until it is read to
+its end, so nothing is overlooked after a crash; a hint only says which file to read first.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from runyard.model.series import Sample
 from runyard.model.states import AttemptState
 from runyard.model.wire import AttemptKey
 from runyard.store import Store, metrics
-from runyard.yard import settle
-from runyard.yard.lookup import find_run
-from runyard.yard.metrics import reading, tally, views
-from runyard.yard.metrics.reading import News, Place
+from runyard.yard.metrics import file_reader, summaries, views
+from runyard.yard.metrics.file_reader import NewLines, ReadPosition
+from runyard.yard.runs import settle
+from runyard.yard.runs.lookup import find_run
 
 LOOK_S = 10.0  # between two looks at all files
 LOOK_SHARED_S = 1.0  # where bytes may come through other servers
 PASS_S = 0.5  # of reading in one pass
-ANSWER_S = 5.0  # that somebody is kept waiting for the rest of what an ended run reported
+ANSWER_S = 5.0  # maximum wait of a client for the remaining values of an ended run
 MOST_SERIES = 100  # in one answer
 MOST_POINTS = 100_000  # in one transaction
 
@@ -62,7 +62,7 @@ class Metrics:
     # --- bytes that arrive --------------------------------------------------------------------------------------
 
     def expect(self, key: AttemptKey) -> None:
-        """Before the first byte of an attempt's file is held."""
+        """Call before the first byte of an attempt's file is stored."""
         self._store.write(lambda connection: metrics.expect(connection, key)).result()
 
     def arrived(self, key: AttemptKey) -> None:
@@ -73,8 +73,8 @@ class Metrics:
     # --- for people ---------------------------------------------------------------------------------------------
 
     def view(self, run_id: int) -> dict[str, Any]:
-        """What a run has reported, summed up, and its own summary; of one that has ended, all of it, unless that takes
-        too long: then it is not `complete`."""
+        """A summary of each metric of a run, and the run's own summary; of an ended run, all values, unless reading
+        them takes too long: then it is not `complete`."""
         with self._store.read() as connection:
             self._attempts_of(connection, run_id)
             unread = {AttemptKey(run=run_id, attempt=number) for number in metrics.unread_of(connection, run_id)}
@@ -95,7 +95,7 @@ class Metrics:
         return {name: views.points_view(samples, after_step, most) for name, samples in found.items()}
 
     def series(self, run_id: int, names: Collection[str] = ()) -> dict[str, list[Sample]]:
-        """Of each name (none: of all) the values in the order of their steps, as far as they are held."""
+        """Of each name (none: of all) the values in the order of their steps, as far as they are stored."""
         with self._store.read() as connection:
             attempts = self._attempts_of(connection, run_id)
             wanted = names or [row.name for row in metrics.of_run(connection, run_id)]
@@ -111,7 +111,7 @@ class Metrics:
     # --- into the store -----------------------------------------------------------------------------------------
 
     def tick(self) -> bool:
-        """One pass over what is new; True when there is more."""
+        """One pass over new bytes; True when there is more."""
         try:
             return self._pass(self._due(), PASS_S)
         except errors.BlobStoreError as error:
@@ -120,8 +120,8 @@ class Metrics:
             return False
 
     def catch_up(self, keys: Collection[AttemptKey], seconds: float) -> bool:
-        """Read what is held of these attempts' files, now; True when it was read to its end. Where another server reads
-        as well, those that are over are looked at until one of the two has read them."""
+        """Read the stored bytes of these attempts' files now; True if they were read to their end. If another server is
+        reading too, wait until one of the two has read the files of ended attempts."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             places = [place for place in self._open() if place.key in keys]
@@ -129,7 +129,7 @@ class Metrics:
                 return True
         return False
 
-    def _due(self) -> list[Place]:
+    def _due(self) -> list[ReadPosition]:
         with self._lock:
             marked, self._marked = self._marked, {}
         is_look = time.monotonic() >= self._look_at
@@ -140,11 +140,11 @@ class Metrics:
         found = {place.key: place for place in self._open()}
         return [found[key] for key in [*marked, *(found.keys() - marked.keys() if is_look else ())] if key in found]
 
-    def _open(self) -> list[Place]:
+    def _open(self) -> list[ReadPosition]:
         with self._store.read() as connection:
             rows = metrics.open_positions(connection)
         return [
-            Place(
+            ReadPosition(
                 key=AttemptKey(run=row.run_id, attempt=row.attempt),
                 position=row.position,
                 is_over=row.state == AttemptState.ENDED,
@@ -152,14 +152,14 @@ class Metrics:
             for row in rows
         ]
 
-    def _pass(self, places: Sequence[Place], seconds: float) -> bool:
-        """Each gets its turn; those that the pass does not reach are the first of the next one."""
-        found, again, points = list[News](), list[AttemptKey](), 0
+    def _pass(self, places: Sequence[ReadPosition], seconds: float) -> bool:
+        """In turns; attempts that the pass does not reach are first in the next one."""
+        found, again, points = list[NewLines](), list[AttemptKey](), 0
         waiting = self._grown(places)
         deadline = time.monotonic() + seconds  # however long it took to ask for sizes
         while waiting and time.monotonic() < deadline and points < MOST_POINTS:
             place = waiting.pop(0)
-            news = reading.read(self._files, place)
+            news = file_reader.read(self._files, place)
             points += len(news.reported.points)
             found += [news] if news.end > news.start or news.is_last else []
             again += [place.key] if news.has_more else []
@@ -168,7 +168,7 @@ class Metrics:
             self._store.write(lambda connection: self._keep(connection, found)).result()
         return bool(waiting or again)
 
-    def _grown(self, places: Sequence[Place]) -> list[Place]:
+    def _grown(self, places: Sequence[ReadPosition]) -> list[ReadPosition]:
         sizes = self._files.sizes([(place.key, FILE) for place in places])
         return [place for place in places if place.is_over or sizes[place.key, FILE] > place.position]
 
@@ -176,20 +176,20 @@ class Metrics:
         with self._lock:
             self._marked = {**dict.fromkeys(keys), **self._marked}
 
-    def _keep(self, connection: Connection, found: Iterable[News]) -> None:
+    def _keep(self, connection: Connection, found: Iterable[NewLines]) -> None:
         now = self._store.now()
         for news in found:
             if metrics.advance(connection, news.key, news.start, news.end, is_open=not news.is_last):
                 self._add(connection, now, news)
 
-    def _add(self, connection: Connection, now: float, news: News) -> None:
+    def _add(self, connection: Connection, now: float, news: NewLines) -> None:
         key, reported = news.key, news.reported
-        dropped = tally.add(connection, key, reported.points)
+        dropped = summaries.add(connection, key, reported.points)
         if dropped and metrics.drop(connection, key, dropped):
             message = f"more than {MOST_NAMES} names of metrics: the others are not kept"
             settle.add_event(connection, now, key.run, key.attempt, "note", message)
         if reported.summary:
-            tally.summarise(connection, key.run, reported.summary)
+            summaries.summarise(connection, key.run, reported.summary)
         if reported.points:
             for observer in self._observers:
                 observer(connection, now, key.run, key.attempt, reported.points)

@@ -1,4 +1,4 @@
-"""What runs have reported, for people and programs."""
+"""Metrics of runs as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runyard.model import metrics
 from runyard.model.series import MOST_HELD, Sample, Series, decimate
 from runyard.model.wire import AttemptKey
 from runyard.store.rows import AnyRow
-from runyard.yard.metrics import reading
+from runyard.yard.metrics import file_reader
 
 LEAST_HELD = 1000  # of each of many
 _NOT_A_NUMBER = float("nan")
@@ -39,7 +39,7 @@ def series(files: AttemptFiles, run_id: int, attempts: int, names: Collection[st
     """Of each name all values of all attempts, read from their files."""
     found = {metrics.name_of(name): Series(max(LEAST_HELD, MOST_HELD // len(names))) for name in names}
     for attempt in range(1, attempts + 1):
-        for reported in reading.everything(files, AttemptKey(run=run_id, attempt=attempt)):
+        for reported in file_reader.everything(files, AttemptKey(run=run_id, attempt=attempt)):
             for point in reported.points:
                 if point.name in found:
                     found[point.name].add(point)

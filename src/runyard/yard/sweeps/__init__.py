@@ -1,4 +1,4 @@
-"""Sweeps in the yard: runs from a document, decisions from what runs report, and a log from which they follow."""
+"""Sweeps in the yard: runs from a document, decisions from reported metrics, and a log to replay them."""
 
 from runyard.yard.sweeps.sweeps import SWEEPS_CHANGED, Sweeps
 

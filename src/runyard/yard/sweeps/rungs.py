@@ -1,4 +1,4 @@
-"""Early stopping: which trials go on at a rung. Pure: from the rule, the objective and the history alone."""
+"""Early stopping: which trials continue at a rung. Pure: from the rule, the objective and the history alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runyard.model.metrics import Point, step_of, to_json
 from runyard.model.sweep.objective import Objective
 from runyard.model.sweep.statistics import Estimate, estimate, mean
 from runyard.model.sweep.stopping import Rule, Stopping
-from runyard.yard.sweeps.log import Decision, History, Kind
+from runyard.yard.sweeps.decision_log import Decision, DecisionKind, History
 
 _SHARES = {2: "half", 3: "third", 4: "quarter", 5: "fifth"}
 
@@ -27,8 +27,8 @@ class Reached:
 
 
 def reached(stopping: Stopping, height: int, steps: Iterable[tuple[float, float]]) -> list[Reached]:
-    """Rungs above `height` that these (step, value) come to. Who jumps over rungs is compared at the last of them: a
-    value from later on would be too good for the others."""
+    """Rungs above `height` that these (step, value) come to. A run that skips rungs is compared at the last of them: a
+    value from a later step would have an advantage at the others."""
     found = []
     for step, value in steps:
         rung = stopping.rung(step)
@@ -40,7 +40,7 @@ def reached(stopping: Stopping, height: int, steps: Iterable[tuple[float, float]
 
 def numbered(points: Sequence[Point], count: int, *, has_steps: bool) -> list[tuple[float, float]]:
     """Steps and values of one metric. Where a program names no steps they are counted; `count`: with these points.
-    Where it does (`has_steps`), a value without one is what it sums up, and no step further."""
+    Where it does (`has_steps`), a value without one is a summary, not a further step."""
     if has_steps:
         return [(float(point.step), point.value) for point in points if point.step is not None]
     return [(float(number), point.value) for number, point in enumerate(points, count - len(points) + 1)]
@@ -48,7 +48,7 @@ def numbered(points: Sequence[Point], count: int, *, has_steps: bool) -> list[tu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """How a run and its trial stand when a rung is noted, beside the value there."""
+    """The state of a run and its trial when a rung is recorded, besides the value there."""
 
     newest: float  # the last step that the run has reported by then
     awaited: int  # other repetitions of the trial that may yet come to the rung
@@ -58,13 +58,13 @@ class Standing:
 def rung(trial: int, run_id: int, metric: str, found: Reached, standing: Standing) -> Decision:
     value = {"rung": found.rung, "metric": metric, "step": step_of(found.step), "value": to_json(found.value)}
     stands = {"newest": step_of(standing.newest), "awaited": standing.awaited, "over": standing.over}
-    return Decision(kind=Kind.RUNG, trial=trial, run_id=run_id, body={**value, **stands})
+    return Decision(kind=DecisionKind.RUNG, trial=trial, run_id=run_id, body={**value, **stands})
 
 
 def judge(
     sweep: int, stopping: Stopping, objective: Objective, history: History, seen: Decision
 ) -> Decision | None:  # fmt: skip
-    """Whether the trial of the run that has just come to a rung is stopped there. `history`: with that."""
+    """Whether the trial of the run that has just reached a rung is stopped there. `history` includes that rung."""
     rung_number, step = seen.body["rung"], seen.body["step"]
     if seen.trial in history.stopped or seen.body["over"] or is_through(stopping, history, seen.body["newest"]):
         return None
@@ -80,20 +80,20 @@ def judge(
         "rung": rung_number, "step": step, **{name: to_json(number) for name, number in numbers.items()}, "n": own.n,
         "of": len(there), "detail": _detail(sweep, stopping, objective, step, own.mean, bound),
     }  # fmt: skip
-    return Decision(kind=Kind.STOP, trial=seen.trial, body=body)
+    return Decision(kind=DecisionKind.STOP, trial=seen.trial, body=body)
 
 
 def is_through(stopping: Stopping, history: History, newest: float | None) -> bool:
-    """Whether a run has come to the step that is said to be the last, or to one at which others have ended by
-    themselves: it need not be stopped any more."""
+    """Whether a run has reached the configured last step, or a step at which others have ended by themselves: then it
+    is no longer stopped."""
     if newest is None:
         return False
     return newest in history.ends or (stopping.last is not None and newest >= stopping.last)
 
 
 def _is_worse(objective: Objective, own: Estimate, bound: float, awaited: int) -> bool:
-    """By the mean of all repetitions; while some are awaited, only where even the good end of the interval is worse. A
-    mean that is not a number stays so, whatever the others report."""
+    """By the mean of all repetitions; while some are awaited, only if even the better end of the interval is worse. A
+    NaN mean stays NaN, whatever the others report."""
     if not awaited or math.isnan(own.mean):
         return objective.order(own.mean) > objective.order(bound)
     ends = [objective.order(end) for end in (own.low, own.high) if end is not None]
@@ -102,12 +102,12 @@ def _is_worse(objective: Objective, own: Estimate, bound: float, awaited: int) -
 
 def _asha(stopping: Stopping, objective: Objective, own: float, others: Sequence[float]) -> float | None:
     values = sorted([own, *others], key=objective.order)
-    return values[max(1, len(values) // stopping.factor) - 1] if len(values) >= stopping.least else None
+    return values[max(1, len(values) // stopping.factor) - 1] if len(values) >= stopping.trials else None
 
 
 def _median(stopping: Stopping, objective: Objective, own: float, others: Sequence[float]) -> float | None:
     numbers = [value for value in others if not math.isnan(value)]
-    return statistics.median(numbers) if len(others) >= stopping.least and numbers else None
+    return statistics.median(numbers) if len(others) >= stopping.trials and numbers else None
 
 
 _RULES: dict[Rule, Any] = {Rule.ASHA: _asha, Rule.MEDIAN: _median}

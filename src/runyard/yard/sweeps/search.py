@@ -1,7 +1,7 @@
-"""Methods that look at results, by optuna: asked for the next trial, told what came of those before.
+"""Methods that use results, by optuna: they choose the next trial from the results of earlier ones.
 
-Each question is put to a sampler of its own, seeded for that trial, with a study in memory that is made of the sweep's
-log. So an answer follows from the document and the log, whatever process gives it, and however often.
+Each trial is chosen by a new sampler, seeded for that trial, with an in-memory study built from the sweep's log. So the
+answer depends only on the document and the log, in any process and however often it is computed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runyard.model.sweep.dimensions import Choices, Dimension, Range
 from runyard.model.sweep.document import Method
 from runyard.model.sweep.seeds import seed_of
 from runyard.model.sweep.space import Params, Space
-from runyard.yard.sweeps.log import Decision, History, Kind
+from runyard.yard.sweeps.decision_log import Decision, DecisionKind, History
 
 if TYPE_CHECKING:
     import optuna
@@ -34,7 +34,7 @@ NEEDED = {  # modules beside optuna itself, and how to get them
 
 
 def check_installed(method: Method) -> None:
-    """Raises where the yard does not have what the method needs."""
+    """Raises if the packages that the method needs are not installed."""
     needed = NEEDED.get(method, {})
     missing = [module for module in needed if importlib.util.find_spec(module) is None]
     if missing:
@@ -46,7 +46,7 @@ def check_installed(method: Method) -> None:
 
 
 class Search:
-    """The search of one sweep. What it keeps saves work and changes no answer."""
+    """The search of one sweep. Its caches save work and change no answer."""
 
     def __init__(self, sweep: SweepSpec) -> None:
         import optuna
@@ -58,7 +58,7 @@ class Search:
         self._trials: dict[int, tuple[Mapping[str, Any] | None, optuna.trial.FrozenTrial]] = {}
 
     def ask(self, history: History, trial: int) -> Decision:
-        """The configuration of the next trial, given what is known of all before it."""
+        """The configuration of the next trial, given all earlier ones."""
         import optuna
 
         with warnings.catch_warnings():
@@ -68,7 +68,7 @@ class Search:
             new = study.ask()
             chosen = self._space.choose(lambda name, dimension: _suggest(new, name, dimension))
             notes = _notes(self._sweep, study)
-        return Decision(kind=Kind.ASK, trial=trial, body={"chosen": chosen, **notes})
+        return Decision(kind=DecisionKind.ASK, trial=trial, body={"chosen": chosen, **notes})
 
     def _frozen(self, trial: int, history: History) -> optuna.trial.FrozenTrial:
         told = history.told.get(trial)
@@ -92,7 +92,7 @@ class Search:
 
 @functools.cache
 def _shared() -> type[optuna.trial.FrozenTrial]:
-    """Trials that studies copy one level deep: nobody changes what they hold, and deep copies were most of the work."""
+    """Trials that studies copy one level deep: their contents never change, and deep copies were most of the work."""
     from optuna.trial import FrozenTrial
 
     class Shared(FrozenTrial):
@@ -115,7 +115,7 @@ def _sampler(sweep: SweepSpec, trial: int) -> optuna.samplers.BaseSampler:
 
 
 def _notes(sweep: SweepSpec, study: optuna.Study) -> dict[str, Any]:
-    """What CMA-ES writes down for itself: it goes on from there. The others need nothing but the results."""
+    """The internal state of CMA-ES, from which it continues. The other methods need only the results."""
     if sweep.method is not Method.CMAES:
         return {}
     return {"notes": dict(study.get_trials(deepcopy=False)[-1].system_attrs)}

@@ -1,4 +1,4 @@
-"""Handing in a sweep: a new one, or what is missing of one that is known."""
+"""Submit a sweep: a new one, or the missing runs of an existing one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runyard import errors
+from runyard.model.declaration import Makes, names
 from runyard.model.roles import Caller
+from runyard.model.spec import RunSpec
 from runyard.model.sweep import SweepSpec
 from runyard.model.sweep.seeds import seed_of
 from runyard.model.sweep.space import Params, identity
-from runyard.store import counters, cursors, sweeps
+from runyard.store import counters, cursors, runs, sweeps
 from runyard.store.rows import AnyRow
-from runyard.yard.sweeps import differing, documents, feeding, telling
+from runyard.yard.sweeps import lookup, run_creation, trial_results
 
+PROGRAM = names(RunSpec, lambda one: one.makes is not Makes.NOTHING)  # what makes results
+_OF_RECORD = ("python", "freeze", "conda")  # versions and packages, and not where they were
 CURSOR = "sweeps"  # how far ends of runs were taken note of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What becomes of the runs of a sweep when it is handed in."""
+    """The effect of a submit on the runs of a sweep."""
 
     created: int  # runs that are made now, or when there is room for them
     reused: int  # that live, or have a result
@@ -38,16 +42,16 @@ class Change:
 def submit(
     connection: Connection, now: float, caller: Caller, sweep: SweepSpec, listed: Sequence[Params]
 ) -> tuple[int, Change]:
-    """`listed`: all configurations, where the method does not look at results."""
+    """`listed`: all configurations, if the method does not use results."""
     cursors.begin(connection, CURSOR, now)
     known = _known(connection, caller, sweep)
     row = _renew(connection, now, known, sweep) if known else _begin(connection, now, caller.name, sweep)
     numbers = _trials(connection, row, sweep, listed)
     created = add_places(connection, row.id, sweep, numbers) + _searched(sweep, row.made)
     alive, dead = _divided(sweeps.places(connection, row.id) if row.places else [], sweep, numbers)
-    differs = differing.differs(connection, sweep.run, [place.run_id for place in alive])
-    feeding.start_again(connection, now, caller, row, sweep, dead)
-    feeding.make_runs(connection, now, row.id)
+    differs = _differences(connection, sweep.run, [place.run_id for place in alive])
+    run_creation.start_again(connection, now, caller, row, sweep, dead)
+    run_creation.make_runs(connection, now, row.id)
     return row.id, Change(created=created, reused=len(alive), retried=len(dead), differs=differs)
 
 
@@ -61,13 +65,13 @@ def plan(
     numbers, fresh = _wanted(trials, sweep, listed)
     created = len(_missing(places, sweep, numbers)) + sweep.reps * len(fresh) + _searched(sweep, len(trials))
     alive, dead = _divided(places, sweep, numbers)
-    differs = differing.differs(connection, sweep.run, [place.run_id for place in alive])
+    differs = _differences(connection, sweep.run, [place.run_id for place in alive])
     change = Change(created=created, reused=len(alive), retried=len(dead), differs=differs)
     return known.id if known else None, change
 
 
 def _known(connection: Connection, caller: Caller, sweep: SweepSpec) -> AnyRow | None:
-    """The sweep that is meant, where there is one."""
+    """The existing sweep, if there is one."""
     if sweep.fresh:
         return None
     known = sweeps.newest_like(connection, caller.name, sweep.run.project, _identity(sweep))
@@ -81,7 +85,7 @@ def _identity(sweep: SweepSpec) -> str:
 
 
 def _check_same_search(known: AnyRow, sweep: SweepSpec) -> None:
-    old = documents.parse(known.document)
+    old = lookup.parse(known.document)
     changed = next((name for name in _fixed(old, sweep) if sweep.search[name] != old.search[name]), None)
     if changed is None:
         return
@@ -92,10 +96,10 @@ def _check_same_search(known: AnyRow, sweep: SweepSpec) -> None:
 
 
 def _fixed(old: SweepSpec, sweep: SweepSpec) -> Iterable[str]:
-    """What decisions were made by: of a search all of it, of early stopping the rule and what it compares."""
+    """The inputs of decisions: of a search all of it, of early stopping the rule and the objective."""
     if sweep.method.learns or old.method.learns:
         return sweep.search
-    return ("objective", "stop") if old.stopping is not None else ()
+    return ("objective", "stop") if old.stop is not None else ()
 
 
 def _begin(connection: Connection, now: float, owner: str, sweep: SweepSpec) -> AnyRow:
@@ -105,7 +109,7 @@ def _begin(connection: Connection, now: float, owner: str, sweep: SweepSpec) -> 
         document=json.dumps(sweep.to_json()), planned=_planned(sweep), made=0, places=0, decided=0, hungry=1,
         created_at=now, changed_at=now,
     )  # fmt: skip
-    return documents.find(connection, sweep_id)
+    return lookup.find(connection, sweep_id)
 
 
 def _renew(connection: Connection, now: float, known: AnyRow, sweep: SweepSpec) -> AnyRow:
@@ -114,13 +118,13 @@ def _renew(connection: Connection, now: float, known: AnyRow, sweep: SweepSpec) 
     sweeps.change(
         connection, known.id, document=document, planned=planned, hungry=1, changed_at=now, cancelled_at=None
     )  # fmt: skip
-    if sweep.objective != documents.parse(known.document).objective:
-        telling.note_again(connection, known, sweep.objective)
-    return documents.find(connection, known.id)
+    if sweep.objective != lookup.parse(known.document).objective:
+        trial_results.note_again(connection, known, sweep.objective)
+    return lookup.find(connection, known.id)
 
 
 def _planned(sweep: SweepSpec) -> int:
-    """Trials that are sure to be made; of other methods they are counted when they are."""
+    """Trials that will certainly be created; of other methods they are counted when they exist."""
     return (sweep.trials or 0) if sweep.method.learns else 0
 
 
@@ -130,7 +134,7 @@ def _searched(sweep: SweepSpec, made: int) -> int:
 
 
 def _trials(connection: Connection, row: AnyRow, sweep: SweepSpec, listed: Sequence[Params]) -> list[int]:
-    """The trials that the document means, with those that are new to the sweep; not those that were stopped."""
+    """The trials of the document, including new ones; not those that were stopped."""
     known, fresh = _wanted(sweeps.trials_of(connection, row.id) if row.made else [], sweep, listed)
     if sweep.method.learns:
         return known
@@ -140,7 +144,7 @@ def _trials(connection: Connection, row: AnyRow, sweep: SweepSpec, listed: Seque
 
 
 def _wanted(trials: Sequence[AnyRow], sweep: SweepSpec, listed: Sequence[Params]) -> tuple[list[int], list[Params]]:
-    """Those of the trials that the document means, without those that were stopped, and what they do not have."""
+    """The trials of the document, without those that were stopped, and their missing repetitions."""
     if sweep.method.learns:
         return [trial.number for trial in trials if not trial.stopped], []
     known = {identity(json.loads(trial.params)): trial for trial in trials}
@@ -164,7 +168,7 @@ def add_trials(connection: Connection, sweep_id: int, made: int, params: Sequenc
 
 def add_places(connection: Connection, sweep_id: int, sweep: SweepSpec, numbers: Sequence[int]) -> int:
     """For each repetition that these trials do not have; how many."""
-    row = documents.find(connection, sweep_id)
+    row = lookup.find(connection, sweep_id)
     missing = _missing(sweeps.places(connection, sweep_id) if row.places else [], sweep, numbers)
     seeds = _Seeds(connection, sweep_id, sweep)
     rows = [
@@ -177,11 +181,11 @@ def add_places(connection: Connection, sweep_id: int, sweep: SweepSpec, numbers:
 
 
 def _missing(places: Iterable[AnyRow], sweep: SweepSpec, numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """(trial, repetition): first one of each trial, then the second ones; where a rule compares trials, those of one
-    after each other, so that they come to a rung together."""
+    """(trial, repetition): first one of each trial, then the second ones; if a rule compares trials, those of one
+    trial after each other, so that they reach a rung together."""
     taken = {(place.trial, place.rep) for place in places}
     missing = [(trial, rep) for rep in range(1, sweep.reps + 1) for trial in numbers if (trial, rep) not in taken]
-    return missing if sweep.stopping is None else sorted(missing)
+    return missing if sweep.stop is None else sorted(missing)
 
 
 class _Seeds:
@@ -201,9 +205,31 @@ class _Seeds:
 def _divided(
     places: Sequence[AnyRow], sweep: SweepSpec, numbers: Iterable[int]
 ) -> tuple[list[AnyRow], list[AnyRow]]:  # fmt: skip
-    """Places that have a run: those that live or have a result, and those that are to be started again."""
+    """Planned runs that have a run: those that are open or have a result, and those to be started again."""
     wanted = set(numbers)
     made = [place for place in places if place.run_id is not None]
-    dead = [place for place in made if place.trial in wanted and place.rep <= sweep.reps and feeding.is_dead(place)]
+    dead = [
+        place for place in made if place.trial in wanted and place.rep <= sweep.reps and run_creation.is_dead(place)
+    ]
     again = {place.position for place in dead}
     return [place for place in made if place.position not in again], dead
+
+
+def _differences(connection: Connection, now: RunSpec, run_ids: Iterable[int]) -> list[str]:
+    """The fields in which one of these runs differs, in the order of `PROGRAM`: results of old code must not be
+    mistaken for results of new code."""
+    wanted = _essence(json.loads(json.dumps(now.to_json())))
+    found: set[str] = set()
+    for text in runs.specs(connection, run_ids):
+        had = _essence(json.loads(text))
+        found.update(name for name in PROGRAM if had[name] != wanted[name])
+    return [name for name in PROGRAM if name in found]
+
+
+def _essence(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The origin of code and packages does not matter if they are the same."""
+    code, python = spec.get("code") or {}, spec.get("python_env")
+    if isinstance(python, Mapping):
+        record = python.get("record") or {}
+        python = {**python, "record": [record.get(name) for name in _OF_RECORD]}
+    return {**{name: spec.get(name) for name in PROGRAM}, "code": code.get("tree"), "python_env": python}

@@ -1,5 +1,5 @@
-"""The sweeps of a yard: handed in, fed while there is room, told what came of trials, and stopped where others are
-better. Decisions are made in the loop that follows what runs report, one after the other."""
+"""The sweeps of a yard: submit them, create their runs within the limit, record the results of trials, and stop bad
+ones early. Decisions are made one after the other, in the loop that reads metrics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,22 @@ from runyard.model.sweep.runs import Place, run_spec
 from runyard.model.wire import AttemptKey
 from runyard.store import Store, cursors, runs, sweeps
 from runyard.store.rows import AnyRow
-from runyard.yard import submit, wishes
-from runyard.yard.brought import Brought
-from runyard.yard.kept import KeptBlobs
+from runyard.yard.blobs import YardBlobs
 from runyard.yard.metrics import Metrics
-from runyard.yard.sweeps import documents, feeding, log, replay, search, submission, telling, views, watching
-from runyard.yard.sweeps.log import Decision, Logs
+from runyard.yard.runs import actions, submit
+from runyard.yard.runs.upload_check import UploadCheck
+from runyard.yard.sweeps import (
+    decision_log,
+    early_stopping,
+    lookup,
+    replay,
+    run_creation,
+    search,
+    submission,
+    trial_results,
+    views,
+)
+from runyard.yard.sweeps.decision_log import Decision, Logs
 
 SWEEPS_CHANGED = "sweeps"  # the hint that one of them has something to do
 SHOWN_FIRST = 10  # configurations of a plan
@@ -39,15 +49,15 @@ logger = logging.getLogger(__name__)
 
 
 class Sweeps:
-    """`tick` and what the metrics tell are for one thread at a time; all else may be called from any."""
+    """`tick` and the metrics observer are for one thread at a time; all else may be called from any."""
 
-    def __init__(self, store: Store, hints: Hints, blobs: KeptBlobs, follow: Metrics) -> None:
+    def __init__(self, store: Store, hints: Hints, blobs: YardBlobs, follow: Metrics) -> None:
         self._store, self._hints, self._blobs, self._metrics = store, hints, blobs, follow
-        self._brought = Brought(blobs)
+        self._brought = UploadCheck(blobs)
         self._logs = Logs(store)
         self._searches: dict[int, tuple[SweepSpec, search.Search]] = {}
         self._seen = 0  # events that were looked at
-        self._moved: list[int] = []  # runs that were stopped since the agents were last told
+        self._moved: list[int] = []  # runs that were stopped since the last hint to the agents
         self._observed: set[int] = set()  # sweeps whose logs have grown since they were last read
         self.is_hungry = True  # there are trials or runs to make, as far as was known in the last pass
         follow.observe(self._observe)
@@ -55,7 +65,7 @@ class Sweeps:
     # --- people -------------------------------------------------------------------------------------------------
 
     def submit(self, caller: Caller, sweep: SweepSpec) -> Future[dict[str, Any]]:
-        """A new sweep, or what is missing of one that is known."""
+        """A new sweep, or the missing runs of an existing one."""
         listed = self._check(sweep)
         self._brought.check([sweep.run])
 
@@ -80,7 +90,7 @@ class Sweeps:
         }  # fmt: skip
 
     def _check(self, sweep: SweepSpec) -> list[dict[str, Any]]:
-        """The configurations of a method that does not look at results."""
+        """The configurations of a method that does not use results."""
         search.check_installed(sweep.method)
         submit.check_inputs(self._blobs, [sweep.run])
         listed = [] if sweep.method.learns else sweep.listed()
@@ -95,52 +105,53 @@ class Sweeps:
 
     def get(self, sweep_id: int) -> dict[str, Any]:
         with self._store.read() as connection:
-            return views.sweep_view(connection, documents.find(connection, sweep_id))
+            return views.sweep_view(connection, lookup.find(connection, sweep_id))
 
     def named(self, name: str) -> dict[str, Any]:
         with self._store.read() as connection:
-            return views.sweep_view(connection, documents.named(connection, name))
+            return views.sweep_view(connection, lookup.named(connection, name))
 
     def number_of(self, word: str) -> int:
-        """Of a sweep as people write it: `1`, `S1` or its name."""
+        """The sweep with this number (`1`, `S1`) or name."""
         if not selectors.is_name(word):
             return selectors.sweep_number(word)
         with self._store.read() as connection:
-            return int(documents.named(connection, word).id)
+            return int(lookup.named(connection, word).id)
 
     def trials(
         self, sweep_id: int, after: int, limit: int, objective: Objective | None = None
     ) -> list[dict[str, Any]]:  # fmt: skip
-        """`objective`: to measure them by, instead of the sweep's own."""
+        """`objective`: to compare by, instead of the sweep's own."""
         with self._store.read() as connection:
-            row = documents.find(connection, sweep_id)
+            row = lookup.find(connection, sweep_id)
             return views.trial_views(connection, row, sweeps.trials_of(connection, sweep_id, after, limit), objective)
 
     def decisions(self, sweep_id: int, after: int, limit: int) -> list[dict[str, Any]]:
         with self._store.read() as connection:
-            documents.find(connection, sweep_id)
+            lookup.find(connection, sweep_id)
             return [views.decision_view(row) for row in sweeps.decisions_after(connection, sweep_id, after, limit)]
 
     def replay(self, sweep_id: int) -> dict[str, Any]:
         with self._store.read() as connection:
-            row = documents.find(connection, sweep_id)
+            row = lookup.find(connection, sweep_id)
             made = [(each.number, Decision.of(each)) for each in sweeps.decisions_after(connection, sweep_id, 0)]
-        return replay.replay(sweep_id, documents.parse(row.document), made)
+        return replay.replay(sweep_id, lookup.parse(row.document), made)
 
     def cancel(self, caller: Caller, sweep_id: int) -> dict[str, Any]:
-        """Make no more runs, and end those that are there. Piece by piece: others need not wait for all of it."""
+        """Create no more runs, and cancel the existing ones. In portions, so that other writes need not wait for all of
+        it."""
 
         def forbid(connection: Connection) -> list[int]:
             row = _changeable(connection, caller, sweep_id)
             if views.has_ended(connection, row):
                 return []  # it stays what it came to
             sweeps.change(connection, sweep_id, cancelled_at=row.cancelled_at or self._store.now(), hungry=0)
-            return [place.run_id for place in sweeps.places(connection, sweep_id) if watching.is_live(place)]
+            return [place.run_id for place in sweeps.places(connection, sweep_id) if early_stopping.is_live(place)]
 
         def end(connection: Connection, some: Sequence[int]) -> None:
             for run in runs.get_many(connection, some):
                 if RunState(run.state) not in FINAL:
-                    wishes.cancel(connection, self._store.now(), caller, run)
+                    actions.cancel(connection, self._store.now(), caller, run)
 
         ids = self._store.write(forbid).result()
         for start in range(0, len(ids), MOST_CANCELLED):
@@ -150,17 +161,17 @@ class Sweeps:
         return self.get(sweep_id)
 
     def retry(self, caller: Caller, sweep_id: int, states: Iterable[str]) -> Future[dict[str, Any]]:
-        """Start its runs in these states once more, except those that were stopped early."""
+        """Retry its runs in these states, except those that were stopped early."""
         wanted = set(states)
 
         def work(connection: Connection) -> dict[str, Any]:
             now, row = self._store.now(), _changeable(connection, caller, sweep_id)
             places = sweeps.places(connection, sweep_id)
-            dead = [place for place in places if place.state in wanted and feeding.is_dead(place)]
+            dead = [place for place in places if place.state in wanted and run_creation.is_dead(place)]
             if dead:
                 sweeps.change(connection, sweep_id, cancelled_at=None)
-                feeding.start_again(connection, now, caller, row, documents.parse(row.document), dead)
-                feeding.make_runs(connection, now, sweep_id)
+                run_creation.start_again(connection, now, caller, row, lookup.parse(row.document), dead)
+                run_creation.make_runs(connection, now, sweep_id)
             return {"id": sweep_id, "retried": len(dead)}
 
         return self._store.write(work, lambda _: self._ring())
@@ -170,24 +181,24 @@ class Sweeps:
     def _observe(
         self, connection: Connection, now: float, run_id: int, _attempt: int, points: Sequence[Point]
     ) -> None:  # fmt: skip
-        """In the transaction that keeps the points."""
+        """Runs in the transaction that stores the points."""
         place = sweeps.place_of(connection, run_id)
         row = sweeps.get(connection, place.sweep_id) if place is not None else None
         if place is None or row is None:
             return
-        sweep = documents.parse(row.document)
-        mine = watching.objective_points(sweep, points)
+        sweep = lookup.parse(row.document)
+        mine = early_stopping.objective_points(sweep, points)
         if not mine:
             return
         self._observed.add(row.id)
         history = self._logs.within(connection, row.id)
         if place.trial not in history.stopped:
-            self._moved += watching.observe(connection, now, row, sweep, history, place, mine)
+            self._moved += early_stopping.observe(connection, now, row, sweep, history, place, mine)
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
     def tick(self) -> bool:
-        """One pass: take note of runs that have ended, and make those for which there is room. True: there is more."""
+        """One pass: record runs that have ended, and create those that the limit allows. True: there is more."""
         if self._moved:
             moved, self._moved = self._moved, []
             self._ring(moved)
@@ -198,7 +209,7 @@ class Sweeps:
         return self._feed() or more
 
     def note_ends(self) -> bool:
-        """Take note of runs that have ended, with all that they reported. True: there is more."""
+        """Record runs that have ended, with all that they reported. True: there is more."""
         with self._store.read() as connection:
             cursor = cursors.get(connection, submission.CURSOR)
             if cursor is None:
@@ -223,9 +234,11 @@ class Sweeps:
         for end in (end for end in ends if end.id > cursor.position):
             trials.setdefault(end.sweep_id, set()).add(end.trial)
         for row in sweeps.get_many(connection, trials):
-            objective = documents.parse(row.document).objective
+            objective = lookup.parse(row.document).objective
             if objective is not None:
-                log.append(connection, now, row, telling.tell(connection, row, objective, trials[row.id]))
+                decision_log.append(
+                    connection, now, row, trial_results.tell(connection, row, objective, trials[row.id])
+                )
         cursors.change(connection, submission.CURSOR, position=last)
 
     def _feed(self) -> bool:
@@ -236,9 +249,9 @@ class Sweeps:
         return any([self._feed_one(row) for row in hungry])
 
     def _feed_one(self, row: AnyRow) -> bool:
-        """What is wrong with one sweep keeps no other waiting; it is told, and tried again."""
+        """An error of one sweep does not delay others; it is logged, and tried again."""
         try:
-            return self._make(row, documents.parse(row.document))
+            return self._make(row, lookup.parse(row.document))
         except Exception as error:
             told = error.message if isinstance(error, errors.RunyardError) else f"{type(error).__name__}: {error}"
             logger.warning("sweep S%d makes no runs: %s", row.id, told, extra={"action": "sweep_stuck"})
@@ -247,15 +260,15 @@ class Sweeps:
             return False
 
     def _make(self, row: AnyRow, sweep: SweepSpec) -> bool:
-        """Runs for places that have none, and then trials. True: somebody else changed the sweep meanwhile."""
+        """Create runs for planned runs, and then trials. True: the sweep was changed in the meantime."""
         asked = self._ask(row, sweep) if sweep.method.learns else []
 
         def work(connection: Connection) -> tuple[bool, list[int]]:
-            now, current = self._store.now(), documents.find(connection, row.id)
+            now, current = self._store.now(), lookup.find(connection, row.id)
             if (current.decided, current.made, current.changed_at) != (row.decided, row.made, row.changed_at):
                 return True, []
             self._add_asked(connection, now, current, sweep, asked)
-            return False, feeding.make_runs(connection, now, row.id)
+            return False, run_creation.make_runs(connection, now, row.id)
 
         again, made = self._store.write(work).result()
         if made:
@@ -263,9 +276,9 @@ class Sweeps:
         return again
 
     def _ask(self, row: AnyRow, sweep: SweepSpec) -> list[Decision]:
-        """As many trials as there is room for runs; outside of any transaction, because it may take its time."""
+        """As many trials as the limit allows; outside any transaction, because it may take long."""
         with self._store.read() as connection:
-            room = feeding.room(connection, row.id, sweep) or 0
+            room = run_creation.room(connection, row.id, sweep) or 0
             waiting = len(sweeps.unmade(connection, row.id, room)) if room else 0
         history, asked = self._logs.refresh(row.id), list[Decision]()
         while waiting + len(asked) * sweep.reps < room and row.made + len(asked) < row.planned:
@@ -284,7 +297,7 @@ class Sweeps:
         if not asked:
             return
         params = [sweep.complete(decision.body["chosen"]) for decision in asked]
-        log.append(connection, now, row, asked)
+        decision_log.append(connection, now, row, asked)
         for number in submission.add_trials(connection, row.id, row.made, params):
             submission.add_places(connection, row.id, sweep, [number])
 
@@ -296,7 +309,7 @@ class Sweeps:
 
 
 def _changeable(connection: Connection, caller: Caller, sweep_id: int) -> AnyRow:
-    row = documents.find(connection, sweep_id)
+    row = lookup.find(connection, sweep_id)
     if not caller.may_change(row.owner):
         raise errors.Forbidden(f"sweep S{sweep_id} belongs to {row.owner}", f"ask {row.owner} or an administrator")
     return row

@@ -1,4 +1,4 @@
-"""Sweeps, their trials and their decisions as people and programs see them."""
+"""Sweeps, their trials and their decisions as JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runyard.model.sweep.objective import Goal, Objective
 from runyard.model.sweep.statistics import Estimate
 from runyard.store import cursors, sweeps
 from runyard.store.rows import AnyRow
-from runyard.yard.sweeps import documents, submission, telling
+from runyard.yard.sweeps import lookup, submission, trial_results
 from runyard.yard.views import iso
 
-STOPPED = "early_stop"  # in counts: a result, and not one of those that somebody cancelled
+STOPPED = "early_stop"  # in counts: a result, not a cancellation by a user
 
 
 def sweep_view(connection: Connection, row: AnyRow) -> dict[str, Any]:
-    sweep = documents.parse(row.document)
+    sweep = lookup.parse(row.document)
     counts = _counts(connection, row.id)
     open_trials = sweeps.open_trials(connection, row.id)
     return {
@@ -33,13 +33,13 @@ def sweep_view(connection: Connection, row: AnyRow) -> dict[str, Any]:
         "detail": row.detail,
         "method": sweep.method.value,
         "objective": sweep.objective.to_json() if sweep.objective else None,
-        "stop": sweep.stopping.to_json() if sweep.stopping else None,
+        "stop": sweep.stop.to_json() if sweep.stop else None,
         "reps": sweep.reps,
         "seed": sweep.seed,
         "parallel": sweep.parallel,
         "trials": {"planned": row.planned, "made": row.made, "ended": row.made - open_trials},
         "runs": counts,
-        "steps": _steps(connection, row.id, sweep.objective) if sweep.stopping and sweep.objective else None,
+        "steps": _steps(connection, row.id, sweep.objective) if sweep.stop and sweep.objective else None,
         "best": _best(connection, row, sweep.objective) if sweep.objective else None,
         "created_at": iso(row.created_at),
         "changed_at": iso(row.changed_at),
@@ -55,7 +55,7 @@ def _counts(connection: Connection, sweep_id: int) -> dict[str, int]:
 
 
 def _state(connection: Connection, row: AnyRow, counts: Mapping[str, int]) -> str:
-    """A sweep is what its runs are, taken together. It has not ended before the last of them was taken note of: who
+    """The state of a sweep follows from its runs. It has not ended before the last of them was recorded: a client that
     waits for it finds the values of all."""
     live = sum(counts[state] for state in RunState if state not in FINAL)
     if live or row.hungry or _has_untold(connection, row.id):
@@ -78,7 +78,7 @@ def _has_untold(connection: Connection, sweep_id: int) -> bool:
 
 
 def _steps(connection: Connection, sweep_id: int, objective: Objective) -> dict[str, float] | None:
-    """What runs that have ended have done, and what they would have, had each gone as far as the longest."""
+    """The steps of ended runs, and the steps if each had run as long as the longest."""
     row = sweeps.steps(connection, sweep_id, objective.metric)
     return {"done": float(row.done), "full": float(row.longest * row.number)} if row.number else None
 
@@ -91,22 +91,22 @@ def _best(connection: Connection, row: AnyRow, objective: Objective) -> dict[str
 def trial_views(
     connection: Connection, row: AnyRow, trials: Sequence[AnyRow], other: Objective | None = None
 ) -> list[dict[str, Any]]:
-    """`other`: measured by this one, instead of what the sweep is after."""
-    own = documents.parse(row.document).objective
+    """`other`: the objective to compare by, instead of the sweep's own."""
+    own = lookup.parse(row.document).objective
     objective = other or own
     places: dict[int, list[AnyRow]] = {trial.number: [] for trial in trials}
     for place in sweeps.places(connection, row.id, places):
         places[place.trial].append(place)
     every = [place for some in places.values() for place in some]
-    measured = {one.run_id: one for one in telling.measure(connection, objective, every)} if objective else {}
+    measured = {one.run_id: one for one in trial_results.measure(connection, objective, every)} if objective else {}
     return [_trial_view(trial, places[trial.number], measured, is_own=objective == own) for trial in trials]
 
 
 def _trial_view(
-    trial: AnyRow, places: Sequence[AnyRow], measured: Mapping[int, telling.Measured], *, is_own: bool
+    trial: AnyRow, places: Sequence[AnyRow], measured: Mapping[int, trial_results.Measured], *, is_own: bool
 ) -> dict[str, Any]:
     made = [place for place in places if place.run_id is not None]
-    found = _noted(trial) if is_own else telling.mean([measured[place.run_id] for place in made])
+    found = _noted(trial) if is_own else trial_results.mean([measured[place.run_id] for place in made])
     return {
         "number": trial.number,
         "params": json.loads(trial.params),
@@ -123,7 +123,7 @@ def _noted(trial: AnyRow) -> Estimate | None:
     return None if trial.value is None else Estimate(trial.value, trial.low, trial.high, trial.n)
 
 
-def _run_view(place: AnyRow, measured: telling.Measured | None) -> dict[str, Any]:
+def _run_view(place: AnyRow, measured: trial_results.Measured | None) -> dict[str, Any]:
     shown = {"id": place.run_id, "rep": place.rep, "seed": place.seed, "index": place.position}
     value = to_json(measured.value) if measured else None
     step = step_of(measured.step) if measured else None
@@ -131,7 +131,7 @@ def _run_view(place: AnyRow, measured: telling.Measured | None) -> dict[str, Any
 
 
 def _trial_state(places: Sequence[AnyRow]) -> str:
-    """`waiting`: none of its runs is made yet; `stopped`: others were better by then."""
+    """`waiting`: none of its runs is created yet; `stopped`: stopped early."""
     states = {place.state for place in places if place.state is not None}
     if not states:
         return "waiting" if places else "stopped"

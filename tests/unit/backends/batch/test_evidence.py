@@ -8,9 +8,10 @@ import pytest
 
 from runyard.backends.base import Presence
 from runyard.backends.batch.dialect import Native, Stage
-from runyard.backends.batch.evidence import Court, Evidence, needs_trace
+from runyard.backends.batch.evidence import SILENT_S, Court, Evidence, needs_trace
 from runyard.backends.batch.files import Trace
 from runyard.backends.batch.gridengine import GridEngine
+from runyard.backends.batch.options import BatchSettings
 from runyard.backends.batch.slurm import Slurm
 
 SLURM = Court(dialect=Slurm({}), submit_window=45)
@@ -127,3 +128,7 @@ def test_what_is_unusual_about_a_running_job(word: str) -> None:
 def test_the_directory_is_asked_only_where_it_has_a_say() -> None:
     assert [needs_trace(natives) for natives in ([], [FAILED], [SILENT_NODE], [AGAIN])] == [True] * 4
     assert [needs_trace(natives) for natives in ([RUNS], [WAITS], [FAILED, WAITS])] == [False] * 3
+
+
+def test_the_end_of_a_runner_of_which_only_silence_is_known_is_told_within_a_minute() -> None:
+    assert SILENT_S + BatchSettings().poll_interval <= 60, "after its last beat, by the look at the queue after that"

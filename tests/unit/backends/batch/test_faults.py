@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.backends.base import Job, Presence, Sighting, Stop
+from runyard.backends.base import Job, Presence, Sighting, StopRequest
 from runyard.backends.batch.lifecycle import BatchBackend
 from runyard.testing.backend_contract import record_of
 from tests.unit.backends.batch.fake_cluster import IMPATIENT, FakeCluster, batch_of
@@ -179,7 +179,7 @@ def test_what_waits_for_room_can_be_stopped(cluster: FakeCluster) -> None:
     job, backend = cluster.job(), cluster.backend()
     cluster.says("sbatch", err="sbatch: error: AssocMaxSubmitJobLimit", code=1)
     backend.submit(batch_of(job))
-    backend.cancel([Stop(job=job, reason="user", grace=5)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5)])
     assert (record_of(job) or {})["stop_reason"] == "user"
     cluster.says("sbatch", "12\n")
     cluster.clock.advance(11)
@@ -231,7 +231,7 @@ def test_an_unproven_submit_that_is_stopped_is_fenced_first(cluster: FakeCluster
     cluster.says("sbatch", hangs=True)
     backend.submit(batch_of(job))
     cluster.says("squeue", err="down", code=1)
-    backend.cancel([Stop(job=job, reason="user", grace=5)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5)])
     assert Path(job.directory, "started").is_dir()
     assert (record_of(job) or {})["ending"] == "stopped"
     assert cluster.calls("scancel") == []
@@ -246,7 +246,7 @@ def test_a_cancel_that_is_not_heard_is_repeated(cluster: FakeCluster) -> None:
     accepted(cluster, backend, *jobs)
     cluster.says("squeue", "".join(line(job, "PENDING") for job in jobs))
     cluster.says("scancel", err="scancel: error: Unable to contact slurm controller", code=8)
-    stops = [Stop(job=job, reason="user", grace=5) for job in jobs]
+    stops = [StopRequest(job=job, reason="user", grace=5) for job in jobs]
     for _ in range(3):
         backend.cancel(stops)
         backend.poll([])
@@ -266,13 +266,13 @@ def test_a_runner_that_does_not_hear_is_ended_by_the_scheduler(cluster: FakeClus
     accepted(cluster, backend, job)
     Path(job.directory, "started").mkdir()
     cluster.says("squeue", line(job, "RUNNING"))
-    backend.cancel([Stop(job=job, reason="user", grace=5, waited=0)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5, waited=0)])
     backend.poll([])
     assert (Path(job.directory, "control.json").read_text(), cluster.calls("scancel")) == (
         '{"stop": {"reason": "user", "grace": 5}}',
         [],
     )
-    backend.cancel([Stop(job=job, reason="user", grace=5, waited=36)])
+    backend.cancel([StopRequest(job=job, reason="user", grace=5, waited=36)])
     backend.poll([])
     assert cluster.calls("scancel") == ["scancel 12_[1]"]
 
@@ -283,7 +283,7 @@ def test_a_runner_that_does_not_hear_is_ended_though_each_tick_of_cron_begins_an
     accepted(cluster, backend, job)
     Path(job.directory, "started").mkdir()
     cluster.says("squeue", line(job, "RUNNING"))
-    wish, control = Stop(job=job, reason="user", grace=5), Path(job.directory, "control.json")
+    wish, control = StopRequest(job=job, reason="user", grace=5), Path(job.directory, "control.json")
     for age, expected in ((0, []), (20, []), (36, ["scancel 12_[1]"])):
         if age:
             os.utime(control, (time.time() - age, time.time() - age))
@@ -298,7 +298,7 @@ def test_a_job_that_never_begins_leaves_the_queue_though_who_stopped_it_was_gone
     job, backend = cluster.job(), cluster.backend()
     accepted(cluster, backend, job)
     cluster.says("squeue", line(job, "PENDING"))
-    wish = Stop(job=job, reason="user", grace=5)
+    wish = StopRequest(job=job, reason="user", grace=5)
     cluster.backend().cancel([wish])
     assert cluster.calls("scancel") == []
     tick = cluster.backend()

@@ -8,12 +8,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from runyard import runner
-from runyard.backends.base import Batch, Job, Stop
+from runyard.backends.base import Batch, Job, StopRequest
 from runyard.backends.batch import far
 from runyard.backends.batch.dialect import Unanswered
 from runyard.backends.batch.files import Fenced, Files, Trace
@@ -21,6 +20,7 @@ from runyard.hosts.local import LocalHost
 from runyard.model.resources import Resources
 from runyard.model.wire import AttemptKey
 from tests.labs import components
+from tests.labs.pythons import OTHER_PYTHONS
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_fence_keeps_what_has_not_begun_from_beginning(files: Files, tmp_path:
     waiting, running, unstaged = job(tmp_path, 1), job(tmp_path, 2), job(tmp_path, 3)
     Path(running.directory, "started").mkdir()
     Path(unstaged.directory).rmdir()
-    stops = [Stop(job=each, reason="user", grace=5) for each in (waiting, running, unstaged)]
+    stops = [StopRequest(job=each, reason="user", grace=5) for each in (waiting, running, unstaged)]
     assert [told and told.prevented for told in files.fence(stops)] == [True, False, True]
     record = json.loads(Path(waiting.directory, "status.json").read_text())
     assert (record["state"], record["ending"], record["stop_reason"]) == ("ended", "stopped", "user")
@@ -127,7 +127,7 @@ def test_a_fence_keeps_what_has_not_begun_from_beginning(files: Files, tmp_path:
 
 def test_a_fence_without_a_record(files: Files, tmp_path: Path) -> None:
     one = job(tmp_path, 1)
-    assert files.fence([Stop(job=one, reason="lost", grace=0)], record=False) == [Fenced(prevented=True, told=0)]
+    assert files.fence([StopRequest(job=one, reason="lost", grace=0)], record=False) == [Fenced(prevented=True, told=0)]
     assert sorted(os.listdir(one.directory)) == ["control.json", "started"]
 
 
@@ -158,15 +158,14 @@ def test_problems_are_told_in_a_sentence(files: Files, tmp_path: Path) -> None:
         Files(LocalHost(), str(tmp_path), "/no-python").look([job(tmp_path, 1)])
 
 
-@pytest.mark.parametrize("version", components.OLD_PYTHONS)
-def test_the_far_side_runs_on_old_interpreters(component: Any, version: str, tmp_path: Path) -> None:
-    component(f"python{version}")
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+def test_the_far_side_runs_on_old_interpreters(version: str, tmp_path: Path) -> None:
     files = Files(LocalHost(), str(tmp_path), str(components.python(version)))
     one = job(tmp_path, 1)
     assert enter(files, one) == [None]
     files.accept("b", "12", [1])
     assert files.look([one])[one.key].accepted == "12"
-    assert files.fence([Stop(job=one, reason="user", grace=1)]) == [Fenced(prevented=True, told=0)]
+    assert files.fence([StopRequest(job=one, reason="user", grace=1)]) == [Fenced(prevented=True, told=0)]
 
 
 def test_the_far_side_needs_nothing_but_the_standard_library() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from runyard import errors
 from runyard.backends.batch import gridengine_accounts
-from runyard.backends.batch.dialect import Facts, Native, Reply, Stage, Unanswered
+from runyard.backends.batch.dialect import ClusterFacts, Native, Stage, SubmitReply, Unanswered
 from runyard.backends.batch.gridengine import GridEngine
 from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
@@ -16,7 +16,7 @@ from tests.unit.backends.batch.texts import order, recorded, said
 
 GB = 1 << 30
 gridengine = GridEngine({})
-FACTS = Facts(per_slot=frozenset({"gpu", "memory", "h_vmem"}))
+FACTS = ClusterFacts(per_slot=frozenset({"gpu", "memory", "h_vmem"}))
 
 HEAD = ["qsub", "-terse", "-N", "ry-1-1-7", "-S", "/bin/sh", "-r", "n", "-j", "y", "-o"]
 PLACE = ["-wd", "/scratch/my site/batches/ry-1-1-7"]
@@ -99,7 +99,7 @@ def test_gpus_that_are_counted_per_slot() -> None:
     assert requests(resources=Resources(cpus=2, gpus=4), facts=FACTS) == "gpu=2"
     with pytest.raises(errors.InvalidInput, match="per slot"):
         requests(resources=Resources(cpus=4, gpus=1), facts=FACTS)
-    assert requests(resources=Resources(cpus=4, gpus=1), facts=Facts()) == "gpu=1"
+    assert requests(resources=Resources(cpus=4, gpus=1), facts=ClusterFacts()) == "gpu=1"
 
 
 def test_a_type_of_gpu_needs_a_rule() -> None:
@@ -227,25 +227,25 @@ UNSURE = [
 @pytest.mark.parametrize("text", REFUSALS)
 def test_refusals_are_final_and_in_grid_engines_words(text: str) -> None:
     answer = gridengine.parse_submit(said(stderr=text, code=1))
-    assert answer.reply is Reply.REFUSED
+    assert answer.reply is SubmitReply.REFUSED
     assert answer.text
     assert "Exiting" not in answer.text
 
 
 def test_a_full_queue_is_no_refusal() -> None:
     text = "Unable to run job: job rejected: only 5 jobs are allowed per user (current job count: 5)\nExiting.\n"
-    assert gridengine.parse_submit(said(stderr=text, code=25)).reply is Reply.LIMITED
+    assert gridengine.parse_submit(said(stderr=text, code=25)).reply is SubmitReply.LIMITED
 
 
 @pytest.mark.parametrize("result", UNSURE)
 def test_what_says_nothing_is_neither_yes_nor_no(result: object) -> None:
-    assert gridengine.parse_submit(result).reply is Reply.UNSURE  # type: ignore[arg-type]
+    assert gridengine.parse_submit(result).reply is SubmitReply.UNSURE  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["12\n", "12.1-6:1\n"])
 def test_acceptance(text: str) -> None:
     answer = gridengine.parse_submit(said(text))
-    assert (answer.reply, answer.id) == (Reply.ACCEPTED, "12")
+    assert (answer.reply, answer.id) == (SubmitReply.ACCEPTED, "12")
 
 
 def queue() -> dict[tuple[str, int], Native]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.backends.batch import naming
-from runyard.backends.batch.naming import Piece
+from runyard.backends.batch.naming import ArrayPiece
 
 INDEXES = st.sets(st.integers(1, 5000), min_size=1, max_size=60)
 
@@ -46,9 +46,9 @@ def test_pieces(indexes: list[int], size: int, gaps: bool, pieces: list[tuple[in
 
 
 def test_a_piece_is_split_for_the_room_there_is() -> None:
-    piece = Piece(offset=1000, tasks=(1, 2, 5))
+    piece = ArrayPiece(offset=1000, tasks=(1, 2, 5))
     assert piece.indexes == [1001, 1002, 1005]
-    assert piece.split(2) == (Piece(offset=1000, tasks=(1, 2)), Piece(offset=1000, tasks=(5,)))
+    assert piece.split(2) == (ArrayPiece(offset=1000, tasks=(1, 2)), ArrayPiece(offset=1000, tasks=(5,)))
     assert piece.split(9) == (piece, None)
 
 

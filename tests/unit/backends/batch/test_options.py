@@ -8,7 +8,7 @@ from runyard import errors
 from runyard.backends.batch import options, rules
 from runyard.backends.batch.dialect import Dialect
 from runyard.backends.batch.gridengine import GridEngine
-from runyard.backends.batch.options import Settings
+from runyard.backends.batch.options import BatchSettings
 from runyard.backends.batch.slurm import Slurm
 from runyard.model.resources import Resources
 from tests.unit.backends.batch import texts
@@ -16,7 +16,7 @@ from tests.unit.backends.batch import texts
 GB = 1 << 30
 
 
-def parsed(kind: type[Dialect] = Slurm, **given: str) -> tuple[Settings, Dialect]:
+def parsed(kind: type[Dialect] = Slurm, **given: str) -> tuple[BatchSettings, Dialect]:
     return options.parse(given, kind)
 
 

@@ -18,7 +18,11 @@ SHOW = "import sys; print(*sys.argv[1:])"
 
 def rendered(template: str, directory: str = "/scratch/my site/batches/ry-1-1-7", python: str = "python3") -> str:
     return script.render(
-        template, batch="ry-1-1-7", directory=directory, runner="/scratch/my site/runner-1", python=python
+        script.template(template),
+        batch="ry-1-1-7",
+        directory=directory,
+        runner="/scratch/my site/runner-1",
+        python=python,
     )
 
 

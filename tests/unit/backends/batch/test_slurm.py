@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from runyard import errors
-from runyard.backends.batch.dialect import Facts, Native, Reply, Stage, Unanswered
+from runyard.backends.batch.dialect import ClusterFacts, Native, Stage, SubmitReply, Unanswered
 from runyard.backends.batch.slurm import Slurm
 from runyard.model.nodes import NodeChoice
 from runyard.model.resources import Resources
@@ -104,7 +104,7 @@ def test_nodes_that_failed_are_avoided() -> None:
     assert "--exclude=n9,n1,n2" in slurm.submit_command(failed)
 
 
-FOUR = Facts(nodes=("n1", "n2.lab", "n3", "n4"))
+FOUR = ClusterFacts(nodes=("n1", "n2.lab", "n3", "n4"))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_any_of_several_nodes_needs_to_know_the_others() -> None:
 @pytest.mark.parametrize(("seconds", "minutes"), [(3600, 60), (3540, 60), (3500, 60), (3000, 51), (7200, 120)])
 def test_the_margin_never_exceeds_the_partitions_limit(seconds: int, minutes: int) -> None:
     """What is longer than the partition allows is for Slurm itself to say."""
-    facts = Facts(longest={"": 3600})
+    facts = ClusterFacts(longest={"": 3600})
     assert f"--time={minutes}" in asked(1, resources=Resources(time=seconds), facts=facts)
 
 
@@ -191,25 +191,25 @@ UNSURE = [
 @pytest.mark.parametrize("text", REFUSALS)
 def test_refusals_are_final_and_in_slurms_words(text: str) -> None:
     answer = slurm.parse_submit(said(stderr=text, code=1))
-    assert answer.reply is Reply.REFUSED
+    assert answer.reply is SubmitReply.REFUSED
     assert answer.text
     assert "sbatch: error:" not in answer.text
 
 
 @pytest.mark.parametrize("text", LIMITS)
 def test_a_full_queue_is_no_refusal(text: str) -> None:
-    assert slurm.parse_submit(said(stderr=text, code=1)).reply is Reply.LIMITED
+    assert slurm.parse_submit(said(stderr=text, code=1)).reply is SubmitReply.LIMITED
 
 
 @pytest.mark.parametrize("result", UNSURE)
 def test_what_says_nothing_is_neither_yes_nor_no(result: object) -> None:
-    assert slurm.parse_submit(result).reply is Reply.UNSURE  # type: ignore[arg-type]
+    assert slurm.parse_submit(result).reply is SubmitReply.UNSURE  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "number"), [("42\n", "42"), ("42;cedar\n", "42")])
 def test_acceptance(text: str, number: str) -> None:
     answer = slurm.parse_submit(said(text))
-    assert (answer.reply, answer.id) == (Reply.ACCEPTED, number)
+    assert (answer.reply, answer.id) == (SubmitReply.ACCEPTED, number)
 
 
 def queue() -> dict[tuple[str, int], Native]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runyard.backends.batch.dialect import Facts, Order
+from runyard.backends.batch.dialect import ClusterFacts, Order
 from runyard.hosts.base import Result
 from runyard.model.resources import Resources
 
@@ -19,7 +19,7 @@ def said(stdout: str = "", stderr: str = "", code: int | None = 0) -> Result:
     return Result(code=code, stdout=stdout.encode(), stderr=stderr.encode())
 
 
-def order(*tasks: int, resources: Resources | None = None, facts: Facts | None = None, **options: str) -> Order:
+def order(*tasks: int, resources: Resources | None = None, facts: ClusterFacts | None = None, **options: str) -> Order:
     return Order(
         name="ry-1-1-7",
         directory="/scratch/my site/batches/ry-1-1-7",
@@ -27,5 +27,5 @@ def order(*tasks: int, resources: Resources | None = None, facts: Facts | None =
         arguments=("0",),
         resources=resources or Resources(),
         options=options,
-        facts=facts or Facts(),
+        facts=facts or ClusterFacts(),
     )

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.cli.charts import font, png, svg, terminal
-from runyard.cli.charts.axes import FARTHEST, Axis
-from runyard.cli.charts.chart import Chart, Curve, smooth
-from runyard.cli.charts.frame import NAMES, Frame
-from runyard.cli.charts.terminal import Look
+from runyard.cli.show.charts import font, png, svg, terminal
+from runyard.cli.show.charts.axes import FARTHEST, Axis
+from runyard.cli.show.charts.chart import Chart, Curve, smooth
+from runyard.cli.show.charts.frame import NAMES, Frame
+from runyard.cli.show.charts.terminal import Look
 
 ODD = [
     [1.0],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runyard.client.compare import Comparison, Side, compare
-from runyard.client.compare.differences import Kind
+from runyard.client.compare.differences import DifferenceKind
 from runyard.model.tree import Tree, TreeFile, TreeLink
 from tests.unit.client.test_fetch import digest
 
@@ -51,7 +51,7 @@ def test_the_same_run_twice_differs_in_nothing_but_effort() -> None:
     second = side({"id": 57, "wall_time": 1.6}, code=code, packages={"numpy": "2"}, metrics={"loss": 0.5},
                   outputs={"a": "1"})  # fmt: skip
     comparison = beside(first, second)
-    assert comparison.same(Kind.ASKED, Kind.RESULT, Kind.PLACE, Kind.LABEL)
+    assert comparison.same(DifferenceKind.ASKED, DifferenceKind.RESULT, DifferenceKind.PLACE, DifferenceKind.LABEL)
     assert told(comparison) == {"effort": [{"name": "wall_time", "before": 1.5, "after": 1.6}]}
     assert comparison.to_json()["same"] == {"asked": True, "results": True}
 
@@ -74,7 +74,7 @@ def test_the_same_run_twice_differs_in_nothing_but_effort() -> None:
 def test_what_was_asked_for_is_compared(spec: dict[str, Any], section: str, difference: dict[str, Any]) -> None:
     comparison = beside(side(), side(spec=spec))
     assert difference in told(comparison)[section]
-    assert not comparison.same(Kind.ASKED)
+    assert not comparison.same(DifferenceKind.ASKED)
 
 
 def test_other_names_make_no_other_experiment() -> None:
@@ -84,7 +84,7 @@ def test_other_names_make_no_other_experiment() -> None:
     two = {**one, "code": {**one["code"], "git": {**git, "head": "def"}}, "name": "two", "tags": ["t"],
            "array": {"index": 3, "offset": 2, "count": 9}}  # fmt: skip
     comparison = beside(side(spec=one, code=code), side({"owner": "bob"}, two, code=code))
-    assert comparison.same(Kind.ASKED)
+    assert comparison.same(DifferenceKind.ASKED)
     assert set(told(comparison)) == {"names", "git"}
 
 
@@ -111,7 +111,7 @@ def test_lines_of_the_code_are_compared() -> None:
     }  # fmt: skip
     assert changes["train.py"].diff == "--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c"
     assert changes["new.py"].diff.startswith("--- /dev/null\n+++ b/new.py")
-    assert not comparison.same(Kind.ASKED)
+    assert not comparison.same(DifferenceKind.ASKED)
 
 
 def test_what_is_no_text_or_gone_is_only_named() -> None:
@@ -156,7 +156,7 @@ def test_results_are_compared() -> None:
     assert [item["name"] for item in found["ending"]] == ["state", "exit_code", "reason"]
     assert found["metrics"] == [{"name": "loss", "before": 0.5, "after": 0.4}]
     assert [item["name"] for item in found["outputs"]] == ["model.npz"]
-    assert comparison.same(Kind.ASKED) and not comparison.same(Kind.RESULT)
+    assert comparison.same(DifferenceKind.ASKED) and not comparison.same(DifferenceKind.RESULT)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.client.snapshot import Camera, Limits, Snapshot, take_code, take_data
+from runyard.client.snapshot import Camera, Snapshot, SnapshotLimits, take_code, take_data
 
 Git = Callable[..., str]
 NOBODY = 65534
@@ -44,7 +44,9 @@ def as_nobody() -> Iterator[None]:
 
 @pytest.fixture
 def camera(tmp_path: Path) -> Camera:
-    return Camera(limits=Limits(code=1 << 20, code_files=100, data=1 << 20, data_files=100), cache=tmp_path / "cache")
+    return Camera(
+        limits=SnapshotLimits(code=1 << 20, code_files=100, data=1 << 20, data_files=100), cache=tmp_path / "cache"
+    )
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runyard import errors
-from runyard.client.belongings import find_checkout
+from runyard.client.run_inputs import find_checkout
 from runyard.client.snapshot import Camera
 from runyard.client.snapshot.git import without_credentials
 from tests.unit.client.snapshot.conftest import NOBODY, Git, as_nobody, code, paths, write

@@ -48,10 +48,10 @@ def test_a_list_of_configurations_has_two_names() -> None:
     listed = [{"lr": 1}, {"lr": 2}]
     one = SweepSpec.parse({"command": ["train", "{lr}"], "configurations": listed})
     assert SweepSpec.parse({"command": ["train", "{lr}"], "param2val_list": listed}) == one
-    with pytest.raises(errors.InvalidInput, match="param2val_list: is the same as configurations") as refused:
+    with pytest.raises(errors.InvalidInput, match="param2val_list: there is configurations already") as refused:
         SweepSpec.parse({"command": ["train", "{lr}"], "configurations": listed, "param2val_list": listed})
     assert refused.value.fix == "leave out one of them"
-    with pytest.raises(errors.InvalidInput, match="configurations: must be a list"):
+    with pytest.raises(errors.InvalidInput, match="param2val_list: must be a list"):
         SweepSpec.parse({"command": ["train", "{lr}"], "param2val_list": {"lr": 1}})
 
 
@@ -63,9 +63,9 @@ def test_more_random_trials_are_the_same_and_more() -> None:
 def test_a_run_may_say_how_it_is_stopped_beside_the_rule() -> None:
     both = sweep(minimize="x", stop={"rule": "asha", "signal": "INT", "grace": 5})
     assert (both.run.stop.signal, both.run.stop.grace) == ("INT", 5)
-    assert both.stopping is not None
+    assert both.stop is not None
     own = sweep(stop={"grace": 5})
-    assert (own.run.stop.grace, own.stopping) == (5, None)
+    assert (own.run.stop.grace, own.stop) == (5, None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ class Desk:
 
     def __init__(self, outputs: Path) -> None:
         self.outputs = outputs
-        self.folder = folder.Folder(os.fsencode(outputs))
+        self.folder = folder.MetricsFolder(os.fsencode(outputs))
         self.sink = sink.Sink()
         self.reader = reader.Reader(self.folder, self.sink)
 

@@ -107,6 +107,7 @@ def test_what_is_no_file_of_metrics(desk: Desk, arrays: dict[str, Any]) -> None:
         archive(x=GOOD).replace(b"PK\x01\x02", b"PK\x01\x03"),
         archive(x=GOOD.replace(b"<f8", b"<f9")),
     ],
+    ids=lambda data: f"{len(data)} bytes",  # an archive has the time in it
 )  # fmt: skip
 def test_damaged_files(desk: Desk, data: bytes) -> None:
     (desk.outputs / "run.npz").write_bytes(data)

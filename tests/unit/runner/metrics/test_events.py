@@ -267,6 +267,7 @@ def a_million_names(writer: Writer) -> Iterator[None]:
     writer.path.unlink()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("a_million_names")
 def test_a_million_names_are_not_kept(desk: Desk) -> None:
     desk.finish()

@@ -1,7 +1,8 @@
-"""What a node executes for one job of a Ludwig project. It comes along with the job: nothing is installed there.
+"""The program that a node executes for one job of a Ludwig project. It is sent with the job: nothing is installed
+there.
 
 Either `<source>.job.main(param2val)` is called, which returns named series of pandas, and these appear on the shared
-drive in one rename when all of it went well. Or a `run.py` of the project's own is executed, which reads its
+drive in one rename when the job has succeeded. Or a `run.py` of the project's own is executed, which reads its
 configurations from a file that is named after the host: so there is one such at a time on a host.
 
 For python 3.6 and later, with the standard library alone; pandas is the job's.
@@ -83,7 +84,7 @@ def save_series(found: List[Any], folder: str) -> List[str]:
 
 
 def publish(project_path: str, param2val: Dict[str, Any], files: List[str]) -> None:
-    """The folder appears whole: whoever counts folders counts jobs that have ended well."""
+    """The folder appears complete: readers that count folders count succeeded jobs."""
     job = "%s-%s-a" % (param2val["param_name"], param2val["job_name"])
     incoming = os.path.join(project_path, INCOMING)
     make(incoming)
@@ -97,7 +98,7 @@ def publish(project_path: str, param2val: Dict[str, Any], files: List[str]) -> N
     copy(param2val["save_path"], os.path.join(draft, "saves"))
     place = os.path.join(project_path, "runs", param2val["param_name"], param2val["job_name"])
     make(os.path.dirname(place))
-    if os.path.isdir(place):  # of an earlier try, whose end nobody heard of
+    if os.path.isdir(place):  # of an earlier try whose end was not reported
         os.rename(place, draft + "-old")
     os.rename(draft, place)
     shutil.rmtree(draft + "-old", ignore_errors=True)
@@ -105,7 +106,7 @@ def publish(project_path: str, param2val: Dict[str, Any], files: List[str]) -> N
 
 
 def make(folder: str) -> None:
-    """With the mode of the folder above, because people and nodes may have different accounts."""
+    """With the mode of the folder above, because users and nodes may have different accounts."""
     if os.path.isdir(folder):
         return
     above = os.path.dirname(folder)
@@ -117,7 +118,7 @@ def make(folder: str) -> None:
 
 
 def copy(source: str, to: str) -> None:
-    """Without links and modes, which file servers may not know."""
+    """Without links and modes, which file servers may not support."""
     for place, _, names in os.walk(source):
         folder = os.path.normpath(os.path.join(to, os.path.relpath(place, source)))
         make(folder)
@@ -145,7 +146,7 @@ def run_program(job: Dict[str, Any], param2val: Dict[str, Any], import_from: Lis
 
 @contextlib.contextmanager
 def alone(project_path: str) -> Iterator[int]:
-    """One at a time on this machine. The kernel gives the name back when all who have the descriptor have ended."""
+    """One at a time on this machine. The kernel releases the name when all processes with the descriptor have ended."""
     holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     name = "\0runyard-ludwig-" + hashlib.sha256(project_path.encode()).hexdigest()
     told = False
@@ -179,7 +180,7 @@ def write_chunk(path: str, chunk: List[Dict[str, Any]]) -> None:
 
 
 def execute(command: List[str], import_from: List[str], hold: int) -> int:
-    """It hears the same signals as we do; we stay to tidy up. What it holds, it holds without us too."""
+    """It gets the same signals as we do; we stay to clean up. It keeps its locks also without us."""
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     paths = import_from + [path for path in [os.environ.get("PYTHONPATH")] if path]
     code = subprocess.call(command, env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)), pass_fds=[hold])

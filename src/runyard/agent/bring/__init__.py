@@ -1,0 +1,1 @@
+"""Staging before a run takes a slot: directory, code, data, inputs, Python."""

@@ -1,0 +1,1 @@
+"""Deletion at a site, and its free disk space."""

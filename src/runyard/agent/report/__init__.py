@@ -1,0 +1,1 @@
+"""Uploads and reports of an attempt: log, metrics, outputs, checkpoints, end."""

@@ -1,0 +1,1 @@
+"""From free slots to the end of the process: start, watch, stop."""

@@ -1,1 +1,0 @@
-"""Curves over steps, drawn in a terminal or into a picture, without any library."""

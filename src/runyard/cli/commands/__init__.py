@@ -1,0 +1,1 @@
+"""One file per command: its options, its requests to the yard, its output."""

@@ -1,0 +1,1 @@
+"""Commands of other systems: Slurm's, Grid Engine's, Ludwig's and Rodan's."""

@@ -1,0 +1,1 @@
+"""The checks of `runyard doctor`: each gives a verdict, a sentence and a fix."""

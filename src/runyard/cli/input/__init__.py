@@ -1,0 +1,1 @@
+"""What users type: options, `name=value` words, files, and selections of runs."""

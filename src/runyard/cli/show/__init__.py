@@ -1,0 +1,1 @@
+"""What users see: tables, pages, charts, progress, formatted values, and error messages."""

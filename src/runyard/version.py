@@ -1,0 +1,3 @@
+"""The version of this package, importable without its public names."""
+
+__version__ = "0.1.0"

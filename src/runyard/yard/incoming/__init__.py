@@ -1,0 +1,1 @@
+"""Runs that other programs and drop boxes ask for: recipes and requests."""

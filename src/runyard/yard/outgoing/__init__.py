@@ -1,0 +1,1 @@
+"""What the yard sends to others: replies, events, links to files, and the mirror of results."""

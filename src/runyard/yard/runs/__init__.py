@@ -1,0 +1,1 @@
+"""From a spec to an end: submitting, waiting for other runs, cancelling and retrying, settling what agents report."""

@@ -1,0 +1,1 @@
+"""Several servers of one yard: who is there, and which of them runs a background loop."""
