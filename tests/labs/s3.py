@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import shutil
@@ -61,26 +60,26 @@ class S3Lab:
     def bucket(self) -> str:
         """The name of a new one."""
         name = f"bucket-{next(self._numbers)}"
-        self._client("s3").create_bucket(Bucket=name)
+        self._clients["s3"].create_bucket(Bucket=name)
         return name
 
     def keys(self, bucket: str) -> list[str]:
-        pages = self._client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        pages = self._clients["s3"].get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
     def unfinished(self, bucket: str) -> int:
         """Uploads in parts that were neither completed nor given up."""
-        return len(self._client("s3").list_multipart_uploads(Bucket=bucket).get("Uploads", []))
+        return len(self._clients["s3"].list_multipart_uploads(Bucket=bucket).get("Uploads", []))
 
     def delete(self, bucket: str, key: str) -> None:
-        self._client("s3").delete_object(Bucket=bucket, Key=key)
+        self._clients["s3"].delete_object(Bucket=bucket, Key=key)
 
     def put(self, bucket: str, key: str, data: bytes) -> None:
-        self._client("s3").put_object(Bucket=bucket, Key=key, Body=data)
+        self._clients["s3"].put_object(Bucket=bucket, Key=key, Body=data)
 
     def account(self, *statements: dict[str, Any]) -> S3Access:
         """Somebody with a policy of these statements."""
-        name, iam = f"user-{next(self._numbers)}", self._client("iam")
+        name, iam = f"user-{next(self._numbers)}", self._clients["iam"]
         iam.create_user(UserName=name)
         key = iam.create_access_key(UserName=name)["AccessKey"]
         iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=_document(*statements))
@@ -91,7 +90,7 @@ class S3Lab:
 
     def role(self) -> str:
         """The name (ARN) of one that may do everything, and that everybody may assume."""
-        name, iam = f"role-{next(self._numbers)}", self._client("iam")
+        name, iam = f"role-{next(self._numbers)}", self._clients["iam"]
         trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
         made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))
         iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=_document(_POLICY))
@@ -99,7 +98,7 @@ class S3Lab:
 
     def temporary(self) -> dict[str, str]:
         """Credentials of a role, as STS hands them out: AccessKeyId, SecretAccessKey, SessionToken."""
-        found = self._client("sts").assume_role(RoleArn=self.role(), RoleSessionName="session")["Credentials"]
+        found = self._clients["sts"].assume_role(RoleArn=self.role(), RoleSessionName="session")["Credentials"]
         return {name: str(found[name]) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")}
 
     def relay(self) -> Relay:
@@ -116,18 +115,21 @@ class S3Lab:
         self._daemons.spawn("moto", command, {"INITIAL_NO_AUTH_ACTION_COUNT": "3", "MOTO_S3_DEFAULT_MAX_KEYS": "7"})
         waiting.until(lambda: waiting.accepts("127.0.0.1", self.port), "S3 listening", timeout_s=_START_S)
         self.access = S3Access(key_id="nobody", secret="nothing", region=REGION)
+        self._clients = self._connect("iam")
         self.access = self.account(_POLICY)
-        self._client.cache_clear()
+        self._clients = self._connect("iam", "s3", "sts")
 
-    @functools.cache  # noqa: B019 - a lab lives as long as the test run
-    def _client(self, service: str) -> Any:
+    def _connect(self, *services: str) -> dict[str, Any]:
+        """All of them now: boto reads the environment for each, and a test's may name a profile that is not there."""
         import boto3
 
-        return boto3.client(
-            service, endpoint_url=f"http{'s' if self._tls else ''}://localhost:{self.port}", region_name=REGION,
-            aws_access_key_id=self.access.key_id, aws_secret_access_key=self.access.secret,
-            verify=str(self.authority) if self._tls else None,
-        )  # fmt: skip
+        session = boto3.session.Session()
+        own = {
+            "endpoint_url": f"http{'s' if self._tls else ''}://localhost:{self.port}", "region_name": REGION,
+            "aws_access_key_id": self.access.key_id, "aws_secret_access_key": self.access.secret,
+            "verify": str(self.authority) if self._tls else None,
+        }  # fmt: skip
+        return {service: session.client(service, **own) for service in services}
 
 
 def _document(*statements: dict[str, Any]) -> str:

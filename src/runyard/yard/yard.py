@@ -5,6 +5,7 @@ Methods that change something return a future that resolves after the commit; me
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import getpass
@@ -101,16 +102,17 @@ class Yard:
         """Open and migrate the store of this home, and create the owner's token if needed. `passing`: no background
         part of the yard will run in this process. Raises ConfigError, also if another server refuses us."""
         home.prepare(settings)
-        yard = cls(settings, open_store(settings.store_url, network=network))
-        try:
+        with contextlib.ExitStack() as on_failure:
+            store = open_store(settings.store_url, network=network)
+            on_failure.callback(store.close)
+            yard = cls(settings, store)
+            on_failure.callback(yard.close)
             yard.blob_store.check()
-            yard._vigil = None if passing else Vigil(yard.store.now)
-            yard.fleet = membership.join(yard.store, yard.hints, yard.blob_store, passing=passing)
+            yard._vigil = None if passing else Vigil(store.now)
+            yard.fleet = membership.join(store, yard.hints, yard.blob_store, passing=passing)
             secret = home.first_token(settings.token_file)
-            yard.store.write(lambda connection: yard._introduce(connection, secret)).result()
-        except BaseException:
-            yard.close()
-            raise
+            store.write(lambda connection: yard._introduce(connection, secret)).result()
+            on_failure.pop_all()
         return yard
 
     def _introduce(self, connection: Connection, secret: str) -> None:

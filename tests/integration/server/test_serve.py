@@ -87,6 +87,13 @@ def test_a_taken_port_is_one_sentence_with_the_fix(tmp_path: Path) -> None:
     assert not yard.settings.address_file.exists()
 
 
+def test_a_yard_that_cannot_be_opened_leaves_no_thread_of_its_store(tmp_path: Path) -> None:
+    before = threading.enumerate()
+    with pytest.raises(errors.ConfigError, match="'Bucket' is not the name of a bucket"):
+        Yard.open(Settings(home=tmp_path, blobs="s3://Bucket"))
+    assert [thread for thread in threading.enumerate() if thread not in before] == []
+
+
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.7"])
 def test_an_address_that_is_not_ours(tmp_path: Path, host: str) -> None:
     yard = Yard.open(Settings(home=tmp_path, port=0, host=host))
